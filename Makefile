@@ -1,0 +1,55 @@
+# `make` alone lists the targets. Each sets up what it needs: nothing has to be run before.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+
+python := .venv/bin/python
+# The stamps are older than pyproject.toml as soon as that changes, and the install is done again.
+CORE := .venv/.ready-core
+FULL := .venv/.ready-full
+
+# More words for pytest: make unit ARGS="-k recovery -x"
+ARGS ?=
+
+.PHONY: help demo test check unit bench soak clean java
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(FULL) java ## Set everything up and run the demo
+	$(python) examples/demo.py
+
+test: $(FULL) java ## Set everything up and run every test but the soak tests
+	$(python) -m pytest -m "not soak" $(ARGS)
+
+check: $(FULL) ## Format, lint, types, and the arrows between the packages
+	$(python) -m ruff format --check .
+	$(python) -m ruff check .
+	$(python) -m mypy
+	.venv/bin/lint-imports
+
+unit: $(CORE) ## Run the quick tests: no Spark, no Java
+	$(python) -m pytest -m "not (spark or interop or crash or slow or soak)" $(ARGS)
+
+bench: $(FULL) java ## Measure, side by side with what one would use instead
+	$(python) bench/run.py
+
+soak: $(FULL) java ## Run the soak tests, and the crash tests many times over
+	ROCKETPY_SOAK=1 $(python) -m pytest -m "soak or crash" --timeout 3600 $(ARGS)
+
+clean: ## Remove what builds and tests leave behind; .venv stays
+	rm -rf build dist src/*.egg-info .coverage .coverage.* htmlcov
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log
+	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@tools/ensure_java.sh
+
+$(CORE): pyproject.toml
+	tools/setup.sh dev
+	@touch $@
+
+$(FULL): pyproject.toml
+	tools/setup.sh dev,delta
+	@touch $(CORE) $@

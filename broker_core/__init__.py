@@ -1,0 +1,1 @@
+"""RocketMQ's broker as a library: messages, codec, storage and metadata; no Spark, no server."""

@@ -1,0 +1,1 @@
+"""Record bytes to values and back: no files, no clocks, no locks."""

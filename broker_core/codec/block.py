@@ -1,0 +1,190 @@
+"""The vectorised decoder: many records of one buffer, column by column.
+
+A block is a buffer and the positions of records in it. Its structure (magic, size, inner lengths)
+is checked for all records at once before anything is read by those lengths, so no bytes, however
+hostile, lead outside the buffer. Columns are made when asked for; what is not asked costs nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
+from rocketpy.broker_core.codec.layout import (
+    CHECKSUM_SIZE,
+    HEAD,
+    HOST_V4_SIZE,
+    HOST_V6_SIZE,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_SIZE,
+    PROPERTY_SEPARATOR,
+    SIZE_AND_MAGIC,
+    STORE_TIMESTAMP,
+    TAIL,
+    SysFlag,
+)
+from rocketpy.broker_core.codec.properties import PropertyColumn
+from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
+from rocketpy.broker_core.errors import RecordError
+
+_U1, _U2 = np.dtype("u1"), np.dtype(">u2")
+_POSITIVE = 0x7FFFFFFF
+_POWERS_OF_TEN = 10 ** np.arange(10, dtype=np.int64)
+
+
+class RecordBlock:
+    """Records at `starts` of `data`.
+
+    Raises:
+        RecordError: a position does not hold a whole record; `at` is that position.
+    """
+
+    def __init__(self, data: Bytes, starts: Ints) -> None:
+        self.data, self.starts = data, starts
+        self._require(starts + MIN_RECORD_SIZE <= data.size, "the buffer ends inside the record")
+        self.head = rows_at(data, starts, HEAD)
+        self.sizes = self.head["total_size"].astype(np.int64)
+        self._measure()
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def _require(self, holds: npt.NDArray[np.bool_], reason: str) -> None:
+        if not holds.all():
+            raise RecordError(int(self.starts[int(np.argmin(holds))]), reason)
+
+    def _measure(self) -> None:
+        """Find where the parts of each record lie, and that they lie inside it."""
+        magic = self.head["magic"]
+        is_v1 = magic == MAGIC_V1
+        self._require(is_v1 | (magic == MAGIC_V2), "the magic number is not a record's")
+        ends = self.starts + self.sizes
+        fits = (self.sizes >= MIN_RECORD_SIZE) & (ends <= self.data.size)
+        self._require(fits, "its size does not fit")
+        self.sys_flags = self.head["sys_flag"].astype(np.int32)
+        self._time_at = self.starts + HEAD.itemsize + self._host_sizes(SysFlag.BORN_HOST_V6)
+        tail_at = self._time_at + 8 + self._host_sizes(SysFlag.STORE_HOST_V6)
+        self.body_at = tail_at + TAIL.itemsize
+        self._require(self.body_at + 3 <= ends, "its size is smaller than its header")
+        self.tail = rows_at(self.data, tail_at, TAIL)
+        self.body_lengths = self.tail["body_length"].astype(np.int64)
+        body_end = self.body_at + self.body_lengths
+        self._require((self.body_lengths >= 0) & (body_end + 3 <= ends), "its body length is wrong")
+        topic_lengths = rows_at(self.data, body_end, _U1).astype(np.int64)
+        self.topic_at = body_end + 1
+        if not is_v1.all():
+            wide = rows_at(self.data, body_end, _U2).astype(np.int64)
+            topic_lengths = np.where(is_v1, topic_lengths, wide)
+            self.topic_at = body_end + np.where(is_v1, 1, 2)
+        self.topic_lengths = topic_lengths
+        topic_end = self.topic_at + topic_lengths
+        self._require(topic_end + 2 <= ends, "its topic length is wrong")
+        self.properties_at = topic_end + 2
+        self.properties_lengths = rows_at(self.data, topic_end, _U2).astype(np.int64)
+        adds_up = self.properties_at + self.properties_lengths == ends
+        self._require(adds_up, "its inner lengths do not add up to its size")
+
+    def _host_sizes(self, v6_bit: int) -> npt.NDArray[np.int64] | int:
+        is_v6 = (self.sys_flags & v6_bit) != 0
+        return np.where(is_v6, HOST_V6_SIZE, HOST_V4_SIZE) if is_v6.any() else HOST_V4_SIZE
+
+    @cached_property
+    def store_timestamps(self) -> Ints:
+        """Milliseconds, per record."""
+        return rows_at(self.data, self._time_at, STORE_TIMESTAMP).astype(np.int64)
+
+    def hosts(self, v6_bit: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Return where each record's born or store host lies, and which are IPv6."""
+        is_v6 = (self.sys_flags & v6_bit) != 0
+        if v6_bit == SysFlag.BORN_HOST_V6:
+            return self.starts + HEAD.itemsize, is_v6
+        return self._time_at + 8, is_v6
+
+    @cached_property
+    def checksummed(self) -> npt.NDArray[np.bool_]:
+        """Which records end in a record check sum, sound or damaged."""
+        tail_at = self.starts + self.sizes - CHECKSUM_SIZE  # inside the record: a header is longer
+        found = equal(self.data, tail_at, CHECKSUM_HEAD)
+        found &= self.properties_lengths >= CHECKSUM_SIZE
+        others = np.flatnonzero(~found)
+        if others.size:
+            found[others] = self._resemble_checksums(others)
+        return found
+
+    def _resemble_checksums(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """As record.looks_like_checksum, for many."""
+        tails = self._tails(rows)
+        name = np.frombuffer(CHECKSUM_HEAD, np.uint8)
+        digits = tails[:, name.size : -1]
+        agreeing = (tails[:, : name.size] == name).sum(axis=1)
+        agreeing += ((digits >= 0x30) & (digits <= 0x39)).sum(axis=1)
+        agreeing += tails[:, -1] == PROPERTY_SEPARATOR
+        return (agreeing >= CHECKSUM_SIZE - 4) & (self.properties_lengths[rows] >= CHECKSUM_SIZE)
+
+    def _tails(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        at = (self.starts + self.sizes)[rows] - CHECKSUM_SIZE
+        tails = rows_at(self.data, at, np.dtype(f"V{CHECKSUM_SIZE}"))
+        return tails.view(np.uint8).reshape(len(rows), CHECKSUM_SIZE)
+
+    def sound(self) -> npt.NDArray[np.bool_]:
+        """Return which records match their check sum, or without one their body's CRC."""
+        checked = self.checksummed
+        sound = np.ones(len(self), bool)
+        plain = np.flatnonzero(~checked)
+        if plain.size:
+            stored = self.head["body_crc"][plain].astype(np.int64)
+            sound[plain] = self._crc(self.body_at[plain], self.body_lengths[plain]) == stored
+        rows = np.flatnonzero(checked)
+        if rows.size:
+            tails = self._tails(rows)
+            name_size = len(CHECKSUM_HEAD)
+            digits = tails[:, name_size:-1].astype(np.int64) - 0x30
+            stored = (digits * _POWERS_OF_TEN).sum(axis=1)
+            framed = (tails[:, :name_size] == np.frombuffer(CHECKSUM_HEAD, np.uint8)).all(axis=1)
+            framed &= (tails[:, -1] == PROPERTY_SEPARATOR) & (digits >= 0).all(axis=1) & (digits <= 9).all(axis=1)
+            actual = self._crc(self.starts[rows], self.sizes[rows] - CHECKSUM_SIZE)
+            sound[rows] = framed & (actual == stored)
+        return sound
+
+    def _crc(self, starts: Ints, lengths: Ints) -> Ints:
+        """One zlib call a record: 0.2 to 0.35 CPU-s a million, faster than any numpy table walk."""
+        view, crc32 = memoryview(self.data), zlib.crc32
+        pairs = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+        crcs = np.fromiter((crc32(view[a:b]) for a, b in pairs), np.int64, len(starts))
+        return crcs & _POSITIVE
+
+    @cached_property
+    def properties(self) -> PropertyColumn:
+        """The property strings, without record check sums."""
+        lengths = self.properties_lengths - CHECKSUM_SIZE * self.checksummed
+        return PropertyColumn(slices(self.data, self.properties_at, lengths, pa.binary()))
+
+    def take(self, rows: npt.NDArray[Any]) -> RecordBlock:
+        """Return a block of some of the records."""
+        return RecordBlock(self.data, self.starts[rows])
+
+
+def record_starts(data: Bytes, start: int, end: int, limit: int) -> tuple[list[int], int]:
+    """Walk records from `start` by their sizes: up to `limit` positions, and where the walk ended.
+
+    The walk ends at `end`, at the limit, or at the first position that is no record's.
+    Sequential by nature: each size tells where the next record is (0.15 CPU-s a million).
+    """
+    unpack = SIZE_AND_MAGIC.unpack_from
+    view = memoryview(data)
+    starts: list[int] = []
+    position, last = start, end - MIN_RECORD_SIZE
+    while position <= last and len(starts) < limit:
+        size, magic = unpack(view, position)
+        if magic not in (MAGIC_V1, MAGIC_V2) or not MIN_RECORD_SIZE <= size <= end - position:
+            break
+        starts.append(position)
+        position += size
+    return starts, position

@@ -1,0 +1,83 @@
+"""Scattered values and slices of one buffer as columns, without a loop over them.
+
+Slices become an Arrow view array over the buffer (16 bytes a slice, no copy), and the cast to an
+ordinary binary or string column does the gathering in C++.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+_INLINE = 12  # an Arrow view holds values of up to 12 bytes in itself
+
+
+def rows_at(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return one `dtype` value from each byte position; all must lie inside the buffer."""
+    last = data.size - dtype.itemsize
+    if last < 0:
+        return np.zeros(0, dtype)
+    # numpy copies rows of a structured type field by field, of a plain one as a whole
+    plain = dtype if dtype.fields is None else np.dtype(f"V{dtype.itemsize}")
+    return np.ndarray((last + 1,), plain, buffer=data, strides=(1,))[starts].view(dtype)
+
+
+def slices(data: Bytes, starts: Ints, lengths: Ints, type_: pa.DataType) -> pa.Array:
+    """Return the slices as a column of `type_` (binary or string; a string must be valid UTF-8)."""
+    short = lengths <= _INLINE
+    source, at = data, starts
+    if short.any() and int(starts.max(initial=0)) + _INLINE > data.size:
+        source = np.concatenate([data, np.zeros(_INLINE, np.uint8)])
+    # An Arrow view in two words: length and first four bytes, then the next eight bytes of a short
+    # value, or buffer number (0) and offset of a long one.
+    views = np.empty((len(starts), 2), np.uint64)
+    views[:, 0] = lengths
+    views[:, 1] = starts.astype(np.uint64) << np.uint64(32)
+    if short.all():
+        _put_inline(views, source, at, lengths)
+    elif short.any():
+        rows = np.flatnonzero(short)
+        inline = views[rows]
+        _put_inline(inline, source, at[rows], lengths[rows])
+        views[rows] = inline
+    view_type = pa.binary_view() if type_ == pa.binary() else pa.string_view()
+    column = pa.Array.from_buffers(
+        view_type, len(starts), [None, pa.py_buffer(views), pa.py_buffer(data)]
+    )
+    return column.cast(type_)
+
+
+def _put_inline(views: npt.NDArray[np.uint64], data: Bytes, at: Ints, lengths: Ints) -> None:
+    first_four = rows_at(data, at, np.dtype("<u4")).astype(np.uint64)
+    views[:, 0] = lengths.astype(np.uint64) | first_four << np.uint64(32)
+    views[:, 1] = rows_at(data, at + 4, np.dtype("<u8"))
+
+
+def equal(data: Bytes, starts: Ints, text: bytes) -> npt.NDArray[np.bool_]:
+    """Return which positions hold `text`; compares words, the last one overlapping."""
+    holds = np.ones(len(starts), bool)
+    width = next((size for size in (8, 4, 2, 1) if size <= len(text)), 0)
+    word = np.dtype(f"<u{width}") if width else None
+    for at in sorted({*range(0, len(text) - width, width or 1), len(text) - width}):
+        if word is not None:
+            expected = np.frombuffer(text[at : at + width], word)[0]
+            holds &= rows_at(data, starts + at, word) == expected
+    return holds
+
+
+def packed(column: pa.Array) -> tuple[Bytes, Ints]:
+    """Return a binary or string column's bytes and its offsets into them, from 0 on."""
+    if not len(column):
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    offsets = np.frombuffer(column.buffers()[1], np.int32)[
+        column.offset : column.offset + len(column) + 1
+    ].astype(np.int64)
+    buffer = column.buffers()[2]
+    data = np.frombuffer(buffer, np.uint8) if buffer is not None else np.zeros(0, np.uint8)
+    return data[offsets[0] : offsets[-1]], offsets - offsets[0]

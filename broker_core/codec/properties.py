@@ -1,0 +1,155 @@
+"""A column of property strings as Arrow: the map, and single properties out of it.
+
+The separators of all rows are found in one pass over the packed bytes. Cut there, the bytes are an
+Arrow column of tokens (name, separator, value, separator, ...) without a copy, and Arrow's `take`
+picks names or values out of it. Rows that do not end in a separator are given one first; a batch
+whose separators do not alternate (damage, no writer) is read row by row.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, packed
+from rocketpy.broker_core.codec.layout import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from rocketpy.broker_core.message import split_properties
+
+_MAP = pa.map_(pa.string(), pa.string())
+_IN_TURN = PROPERTY_SEPARATOR << 8 | NAME_VALUE_SEPARATOR
+_NAME, _VALUE, _TOKENS = 0, 2, 4  # an entry is four tokens, the odd ones are separators
+
+
+class PropertyColumn:
+    """Reads a binary column of property strings (without nulls and record check sums)."""
+
+    def __init__(self, texts: pa.Array) -> None:
+        texts = _closed(texts)
+        self.rows = len(texts)
+        self._data, self._offsets = packed(texts)
+        separators = _separators(self._data)
+        if separators is None:
+            self._data, self._offsets = packed(_regular(texts))
+            separators = _separators(self._data)
+            assert separators is not None
+        self._is_ascii = not self._data.size or int(self._data.max()) < 0x80
+        self._bounds = np.zeros(2 * len(separators) + 1, np.int32)
+        self._bounds[1::2] = separators
+        self._bounds[2::2] = separators
+        self._bounds[2::2] += 1
+        self._tokens = pa.Array.from_buffers(
+            pa.string() if self._is_ascii else pa.binary(),
+            2 * len(separators),
+            [None, pa.py_buffer(self._bounds), pa.py_buffer(self._data)],
+        )
+        self._entries = len(separators) // 2
+
+    @cached_property
+    def _width(self) -> int | None:
+        """How many entries every row has, if all have as many and some."""
+        width, rest = divmod(self._entries, max(self.rows, 1))
+        if not width or rest:
+            return None
+        starts = self._bounds[:: width * _TOKENS]
+        return width if np.array_equal(starts, self._offsets) else None
+
+    @cached_property
+    def _first_entry(self) -> npt.NDArray[np.int32]:
+        """The number of each row's first entry, and of the entry behind the last."""
+        if self._width:
+            return np.arange(0, self._entries + 1, self._width, dtype=np.int32)
+        return np.searchsorted(self._bounds[::_TOKENS], self._offsets).astype(np.int32)
+
+    @cached_property
+    def _name_lengths(self) -> npt.NDArray[np.int32]:
+        return self._bounds[1::_TOKENS] - self._bounds[:-1:_TOKENS]
+
+    def as_map(self) -> pa.Array:
+        """Return the rows as map<string, string>, entries in stored order."""
+        first = pa.array(self._first_entry, pa.int32())
+        every = np.arange(self._entries, dtype=np.int32)
+        names, values = self._texts(every, _NAME), self._texts(every, _VALUE)
+        return pa.MapArray.from_arrays(first, names, values, type=_MAP)
+
+    def get(self, name: str) -> pa.Array:
+        """Return the value of one property per row, null where it is missing."""
+        place = self._place_in_every_row(name.encode())
+        if place is not None:
+            return self._texts(np.arange(place, self._entries, self._width, np.int32), _VALUE)
+        entries = self._entries_named(name.encode())
+        values = self._texts(entries, _VALUE)
+        row_of_entry = np.searchsorted(self._first_entry, entries, side="right") - 1
+        wanted = np.full(self.rows, -1, np.int64)
+        wanted[row_of_entry] = np.arange(len(entries))  # of repeated names the last one counts
+        return values.take(pa.array(wanted, pa.int64(), mask=wanted < 0))
+
+    def _place_in_every_row(self, name: bytes) -> int | None:
+        """Return at which entry of every row the name stands, as with messages of one producer."""
+        if self._width is None:
+            return None
+        first_row = self._tokens[: self._width * _TOKENS : _TOKENS].cast(pa.binary()).to_pylist()
+        if first_row.count(name) != 1:
+            return None
+        place = first_row.index(name)
+        if not (self._name_lengths[place :: self._width] == len(name)).all():
+            return None
+        starts = self._bounds[place * _TOKENS : -1 : self._width * _TOKENS]
+        return place if equal(self._data, starts, name).all() else None
+
+    def _entries_named(self, name: bytes) -> npt.NDArray[Any]:
+        same_length = np.flatnonzero(self._name_lengths == len(name))
+        return same_length[equal(self._data, self._bounds[same_length * _TOKENS], name)]
+
+    def _texts(self, entries: npt.NDArray[Any], part: int) -> pa.Array:
+        texts = self._tokens.take(pa.array(entries * _TOKENS + part))
+        if self._is_ascii:
+            return texts
+        try:
+            return texts.cast(pa.string())
+        except pa.ArrowInvalid:  # not valid UTF-8: the bad bytes become U+FFFD, as in Java
+            return pa.array([text.decode("utf-8", "replace") for text in texts.to_pylist()])
+
+
+def _closed(texts: pa.Array) -> pa.Array:
+    """Return the texts, each non-empty one ending in a separator."""
+    data, offsets = packed(texts)
+    if not data.size:
+        return texts
+    last = data[np.maximum(offsets[1:] - 1, 0)]
+    open_ended = (np.diff(offsets) > 0) & (last != PROPERTY_SEPARATOR)
+    if not open_ended.any():
+        return texts
+    ends = pa.array(np.where(open_ended, b"\x02", b""), pa.binary())
+    return pc.binary_join_element_wise(texts, ends, pa.scalar(b"", pa.binary()))
+
+
+def _separators(data: Bytes) -> Ints | None:
+    """Return where names and values end, in turn; None if these ends do not alternate."""
+    found = np.flatnonzero(data <= PROPERTY_SEPARATOR)
+    kinds = data[found]
+    if not kinds.all():  # a byte 0 is an ordinary one, if an odd one
+        found = found[kinds > 0]
+        kinds = data[found]
+    if len(found) % 2 or not (kinds.view("<u2") == _IN_TURN).all():
+        return None
+    nameless = found[:1] == 0
+    if nameless.any() or not (found[2::2] > found[1:-1:2] + 1).all():
+        return None
+    return found
+
+
+def _regular(texts: pa.Array) -> pa.Array:
+    """Rewrite texts so that separators alternate, row by row: only damaged batches come here."""
+    rows = [
+        "".join(
+            f"{name}\x01{value.replace(chr(1), chr(0xFFFD))}\x02"
+            for name, value in split_properties(text).items()
+        )
+        for text in texts.to_pylist()
+    ]
+    return pa.array([row.encode() for row in rows], pa.binary())

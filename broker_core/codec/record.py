@@ -1,0 +1,192 @@
+"""The plain codec: one message to one record and back.
+
+It is the readable statement of the format, used where messages come one by one. `block.py` and
+`encoder.py` do the same for thousands at once; a property test holds them equal.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from rocketpy.broker_core.codec.compression import inflate
+from rocketpy.broker_core.codec.layout import (
+    BLANK_SIZE,
+    CHECKSUM_DIGITS,
+    CHECKSUM_NAME,
+    CHECKSUM_SIZE,
+    HEAD_STRUCT,
+    HOST_V4_SIZE,
+    HOST_V6_SIZE,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    MAX_PROPERTIES,
+    MAX_TOPIC_V1,
+    MIN_RECORD_SIZE,
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+    SIZE_AND_MAGIC,
+    TAIL_STRUCT,
+    SysFlag,
+)
+from rocketpy.broker_core.errors import MessageRefusedError, RecordError
+from rocketpy.broker_core.message import (
+    Host,
+    Message,
+    PhysicalOffset,
+    QueueOffset,
+    join_properties,
+    split_properties,
+)
+
+CHECKSUM_HEAD = CHECKSUM_NAME + bytes([NAME_VALUE_SEPARATOR])
+_POSITIVE = 0x7FFFFFFF
+
+
+def body_crc(body: bytes | memoryview) -> int:
+    """Return the CRC that a record keeps of its stored body."""
+    return zlib.crc32(body) & _POSITIVE
+
+
+def checksum_property(record: bytes | memoryview) -> bytes:
+    """Return the record check sum of all bytes before it, as the 20 bytes that are appended."""
+    digits = f"{zlib.crc32(record) & _POSITIVE:0{CHECKSUM_DIGITS}d}"[::-1]
+    return CHECKSUM_HEAD + digits.encode() + bytes([PROPERTY_SEPARATOR])
+
+
+def looks_like_checksum(tail: bytes) -> bool:
+    """Whether 20 bytes are, or were before a few bytes changed, a record check sum.
+
+    A check sum with a damaged name must not pass as an ordinary property of an unchecked record.
+    """
+    if len(tail) != CHECKSUM_SIZE:
+        return False
+    agreeing = sum(a == b for a, b in zip(tail, CHECKSUM_HEAD, strict=False))
+    agreeing += sum(0x30 <= digit <= 0x39 for digit in tail[len(CHECKSUM_HEAD) : -1])
+    return agreeing + (tail[-1] == PROPERTY_SEPARATOR) >= CHECKSUM_SIZE - 4
+
+
+def encode_record(message: Message) -> bytes:
+    """Return the record of a message; the hosts decide on the sysFlag's IPv6 bits."""
+    topic = message.topic.encode()
+    properties = join_properties(message.properties)
+    is_v1 = len(topic) <= MAX_TOPIC_V1
+    properties_length = len(properties) + (CHECKSUM_SIZE if message.has_checksum else 0)
+    if properties_length > MAX_PROPERTIES:
+        raise MessageRefusedError(
+            "properties", f"{properties_length} bytes in all, a record holds {MAX_PROPERTIES}"
+        )
+    born, store = message.born_host.packed(), message.store_host.packed()
+    sys_flag = message.sys_flag & ~(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
+    sys_flag |= SysFlag.BORN_HOST_V6 if message.born_host.is_v6 else 0
+    sys_flag |= SysFlag.STORE_HOST_V6 if message.store_host.is_v6 else 0
+    body = message.stored_body
+    rest = b"".join(
+        (
+            born,
+            message.store_timestamp_ms.to_bytes(8, "big", signed=True),
+            store,
+            TAIL_STRUCT.pack(
+                message.reconsume_times, message.prepared_transaction_offset, len(body)
+            ),
+            body,
+            len(topic).to_bytes(1 if is_v1 else 2, "big"),
+            topic,
+            properties_length.to_bytes(2, "big"),
+            properties,
+        )
+    )
+    head = HEAD_STRUCT.pack(
+        HEAD_STRUCT.size + len(rest) + properties_length - len(properties),
+        MAGIC_V1 if is_v1 else MAGIC_V2,
+        body_crc(body) if body else 0,
+        message.queue_id,
+        message.flag,
+        message.queue_offset,
+        message.physical_offset,
+        sys_flag,
+        message.born_timestamp_ms,
+    )
+    record = head + rest
+    return record + checksum_property(record) if message.has_checksum else record
+
+
+def decode_record(data: bytes | memoryview, at: int = 0) -> Message:
+    """Read the record at `at`; its size, check sums and inner lengths must all hold.
+
+    Raises:
+        RecordError: the bytes there are not a whole, sound record.
+    """
+    view = memoryview(data)[at:]
+    size, magic = _size_and_magic(view, at)
+    record = view[:size]
+    head = HEAD_STRUCT.unpack_from(record)
+    sys_flag = head[7]
+    born_size = HOST_V6_SIZE if sys_flag & SysFlag.BORN_HOST_V6 else HOST_V4_SIZE
+    store_size = HOST_V6_SIZE if sys_flag & SysFlag.STORE_HOST_V6 else HOST_V4_SIZE
+    time_at = HEAD_STRUCT.size + born_size
+    tail_at = time_at + 8 + store_size
+    body_at = tail_at + TAIL_STRUCT.size
+    if body_at > size:
+        raise RecordError(at, "its size is smaller than its header")
+    reconsume_times, prepared, body_length = TAIL_STRUCT.unpack_from(record, tail_at)
+    topic_at = body_at + body_length + (1 if magic == MAGIC_V1 else 2)
+    topic_length = int.from_bytes(record[body_at + body_length : topic_at], "big")
+    properties_at = topic_at + topic_length + 2
+    properties_length = int.from_bytes(record[properties_at - 2 : properties_at], "big")
+    if body_length < 0 or properties_at + properties_length != size:
+        raise RecordError(at, "its inner lengths do not add up to its size")
+    properties = bytes(record[properties_at:])
+    has_checksum = _check(record, properties, at)
+    body = bytes(record[body_at : body_at + body_length])
+    if (body_crc(body) if body else 0) != head[2]:
+        raise RecordError(at, "the body does not match its CRC")
+    return Message(
+        topic=bytes(record[topic_at : topic_at + topic_length]).decode("utf-8", "replace"),
+        stored_body=body,
+        properties=split_properties(properties[: -CHECKSUM_SIZE if has_checksum else None]),
+        queue_id=head[3],
+        flag=head[4],
+        queue_offset=QueueOffset(head[5]),
+        physical_offset=PhysicalOffset(head[6]),
+        sys_flag=sys_flag,
+        born_timestamp_ms=head[8],
+        born_host=Host.unpack(bytes(record[HEAD_STRUCT.size : time_at])),
+        store_timestamp_ms=int.from_bytes(record[time_at : time_at + 8], "big", signed=True),
+        store_host=Host.unpack(bytes(record[time_at + 8 : tail_at])),
+        reconsume_times=reconsume_times,
+        prepared_transaction_offset=PhysicalOffset(prepared),
+        has_checksum=has_checksum,
+    )
+
+
+def message_body(message: Message) -> bytes:
+    """Return the body as it was sent, unfolded if it is stored compressed."""
+    return inflate(message.stored_body, message.sys_flag)
+
+
+def blank_record(remaining: int) -> bytes:
+    """Return the eight bytes that end a file with `remaining` bytes left in it."""
+    assert remaining >= BLANK_SIZE
+    return SIZE_AND_MAGIC.pack(remaining, MAGIC_BLANK)
+
+
+def _size_and_magic(view: memoryview, at: int) -> tuple[int, int]:
+    if len(view) < MIN_RECORD_SIZE:
+        raise RecordError(at, f"{len(view)} bytes are too few for a record")
+    size, magic = SIZE_AND_MAGIC.unpack_from(view)
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise RecordError(at, f"the magic number {magic:#010x} is not a record's")
+    if not MIN_RECORD_SIZE <= size <= len(view):
+        raise RecordError(at, f"its size {size} does not fit into {len(view)} bytes")
+    return size, magic
+
+
+def _check(record: memoryview, properties: bytes, at: int) -> bool:
+    """Hold the record check sum, if there is one, against the bytes before it."""
+    tail = properties[-CHECKSUM_SIZE:]
+    if not looks_like_checksum(tail):
+        return False
+    if checksum_property(record[:-CHECKSUM_SIZE]) != tail:
+        raise RecordError(at, "the record does not match its check sum")
+    return True

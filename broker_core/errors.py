@@ -1,0 +1,243 @@
+"""Every error that rocketpy raises, under one base.
+
+Each message says what happened, where, and what to do. The fields are attributes, and they are also
+`args`, so that errors survive the pickling between Spark's driver, workers and tasks.
+`retriable` says whether the same call may succeed later with nothing changed by the caller.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+
+class RocketPyError(Exception):
+    """The base of all errors of rocketpy."""
+
+    retriable: ClassVar[bool] = False
+
+
+# --- opening and owning a store ---------------------------------------------------------------
+
+
+class StoreError(RocketPyError):
+    """The base of errors about a store directory."""
+
+
+class StoreNotFoundError(StoreError):
+    """Is raised when a store is opened to be read and there is none."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is not a store (it has no commitlog folder); "
+            "give the folder that holds 'commitlog', or open it for writing to make a new store"
+        )
+
+
+class StoreLockedError(StoreError):
+    """Is raised when another process keeps the store's lock for longer than the lock time-out."""
+
+    retriable = True
+
+    def __init__(self, path: Path | str, holder_pid: int | None, waited_s: float) -> None:
+        super().__init__(path, holder_pid, waited_s)
+        self.path, self.holder_pid, self.waited_s = path, holder_pid, waited_s
+
+    def __str__(self) -> str:
+        holder = f"process {self.holder_pid}" if self.holder_pid else "another process"
+        return (
+            f"{self.path} is locked by {holder} (waited {self.waited_s:g} s), as a running broker "
+            "does; stop it, or open the store with read_only=True"
+        )
+
+
+class ReadOnlyStoreError(StoreError):
+    """Is raised when a store that was opened with read_only=True is asked to change."""
+
+    def __init__(self, path: Path | str, action: str) -> None:
+        super().__init__(path, action)
+        self.path, self.action = path, action
+
+    def __str__(self) -> str:
+        return f"{self.path} was opened with read_only=True: cannot {self.action}"
+
+
+class StoreClosedError(StoreError):
+    """Is raised when a store is used after close()."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} was closed; open it again with rocketpy.open()"
+
+
+class UnsupportedStoreError(StoreError):
+    """Is raised for a store of which we could read only a part, so that none is taken for all."""
+
+    def __init__(self, path: Path | str, reasons: Sequence[str]) -> None:
+        super().__init__(path, reasons)
+        self.path, self.reasons = path, reasons
+
+    def __str__(self) -> str:
+        return f"{self.path} cannot be read whole: {'; '.join(self.reasons)}"
+
+
+class DiskFullError(StoreError):
+    """Is raised when the disk has no room; what was acknowledged before stays."""
+
+    retriable = True
+
+    def __init__(self, path: Path | str, needed_bytes: int, cause: str) -> None:
+        super().__init__(path, needed_bytes, cause)
+        self.path, self.needed_bytes, self.cause = path, needed_bytes, cause
+
+    def __str__(self) -> str:
+        return (
+            f"no room for {self.needed_bytes} bytes in {self.path} ({self.cause}); nothing of this "
+            "call was stored: free some space and call again"
+        )
+
+
+# --- damage -----------------------------------------------------------------------------------
+
+
+class CorruptStoreError(StoreError):
+    """Is raised when bytes of a store contradict its invariants and no crash explains it."""
+
+    def __init__(self, path: Path | str, offset: int, reason: str) -> None:
+        super().__init__(path, offset, reason)
+        self.path, self.offset, self.reason = path, offset, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is corrupt at offset {self.offset}: {self.reason}; "
+            "'rocketpy store verify' lists all damage, 'rocketpy store repair' rebuilds what it can"
+        )
+
+
+class RecordError(RocketPyError):
+    """Is raised when bytes are not a whole, sound record; `at` counts from the buffer's start."""
+
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(at, reason)
+        self.at, self.reason = at, reason
+
+    def __str__(self) -> str:
+        return f"no sound record at byte {self.at}: {self.reason}"
+
+
+class MetadataError(StoreError):
+    """Is raised when a file under config/ cannot be understood."""
+
+    def __init__(self, path: Path | str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        return f"{self.path} cannot be read: {self.reason}"
+
+
+# --- asking for and sending messages ----------------------------------------------------------
+
+
+class TopicNameError(RocketPyError):
+    """Is raised for a topic name that RocketMQ would not take."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"topic name {self.name!r}: {self.reason}"
+
+
+class GroupNameError(RocketPyError):
+    """Is raised for a consumer group name that RocketMQ would not take."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"consumer group name {self.name!r}: {self.reason}"
+
+
+class TopicNotFoundError(RocketPyError):
+    """Is raised when a topic does not exist; names the nearest one that does."""
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        known = sorted(known)
+        super().__init__(name, known)
+        self.name, self.known = name, known
+
+    def __str__(self) -> str:
+        near = difflib.get_close_matches(self.name, self.known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "make it with create_topic()"
+        return f"there is no topic {self.name!r}; {hint}"
+
+
+class QueueNotFoundError(RocketPyError):
+    """Is raised when a topic has no queue of that id."""
+
+    def __init__(self, topic: str, queue_id: int, queues: int) -> None:
+        super().__init__(topic, queue_id, queues)
+        self.topic, self.queue_id, self.queues = topic, queue_id, queues
+
+    def __str__(self) -> str:
+        return f"topic {self.topic!r} has queues 0 to {self.queues - 1}, not {self.queue_id}"
+
+
+class OffsetOutOfRangeError(RocketPyError):
+    """Is raised when messages are asked for that the queue does not hold (any more)."""
+
+    def __init__(self, topic: str, queue_id: int, asked: int, held: tuple[int, int]) -> None:
+        super().__init__(topic, queue_id, asked, held)
+        self.topic, self.queue_id, self.asked, self.held = topic, queue_id, asked, held
+
+    def __str__(self) -> str:
+        low, high = self.held
+        return (
+            f"offset {self.asked} of {self.topic!r} queue {self.queue_id} is not there: "
+            f"the queue holds {low} to {high} (exclusive)"
+        )
+
+
+class MessageNotFoundError(RocketPyError):
+    """Is raised when no message has the given id."""
+
+    def __init__(self, msg_id: str, reason: str) -> None:
+        super().__init__(msg_id, reason)
+        self.msg_id, self.reason = msg_id, reason
+
+    def __str__(self) -> str:
+        return f"no message {self.msg_id!r}: {self.reason}"
+
+
+class MessageRefusedError(RocketPyError):
+    """Is raised when a message breaks a limit or a rule of the format; nothing was stored."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what, self.reason = what, reason
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"
+
+
+class ColumnError(RocketPyError):
+    """Is raised when a table has a column that cannot be stored, or lacks one that must be there."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column, self.reason = column, reason
+
+    def __str__(self) -> str:
+        return f"column {self.column!r}: {self.reason}"

@@ -1,0 +1,224 @@
+"""From a user's Arrow table to encoded batches: types checked, queues chosen, limits held.
+
+Columns: `body` (binary or string), and where present `tags`, `keys` (string or list of strings),
+`properties` (map of strings), `queue_id` or `sharding_key`, `flag`, `born_timestamp`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import mmh3
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rocketpy.broker_core.codec.encoder import MessageColumns, encode
+from rocketpy.broker_core.codec.property_encoder import join_property_columns
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
+from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, SHARDING_KEY, TAGS, UNIQ_KEY, Host
+from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
+from rocketpy.broker_core.storage.writer import EncodedBatch
+
+COLUMNS = (
+    "body", "tags", "keys", "properties", "queue_id", "sharding_key", "flag", "born_timestamp",
+)  # fmt: skip
+CHUNK_ROWS = 16_384
+_BORN_HOST = Host("127.0.0.1", 0)
+_NAMED = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY)  # properties that have meaning to a store
+_EMPTY = pa.scalar(b"", pa.binary())
+
+
+def queue_of(sharding_key: str, queues: int) -> int:
+    """Return the queue of a sharding key: the same for every process and every run."""
+    return int(mmh3.hash(sharding_key.encode(), signed=False) % queues)
+
+
+@dataclass(slots=True)
+class Intake:
+    """Encodes tables for one topic. `turn` is where round robin over the queues goes on."""
+
+    topic: str
+    queues: int
+    config: StoreConfig
+    turn: int = 0
+
+    def batches(self, data: object, now_ms: int) -> Iterator[EncodedBatch]:
+        """Yield encoded batches of some thousand messages, in row order.
+
+        Raises:
+            ColumnError: a column is missing, unknown or of the wrong type.
+            MessageRefusedError: a message breaks a limit.
+        """
+        reader = _reader(data)
+        _check_names(reader.schema)
+        for batch in reader:
+            for first in range(0, batch.num_rows, CHUNK_ROWS):
+                yield self._encode(batch.slice(first, CHUNK_ROWS), now_ms)
+
+    def _encode(self, batch: pa.RecordBatch, now_ms: int) -> EncodedBatch:
+        rows = batch.num_rows
+        bodies = self._bodies(batch)
+        named, rest = _split_properties(batch)
+        properties = join_property_columns(
+            {name: column for name, column in named.items() if column is not None}, rest, rows
+        )
+        self._check_sizes(bodies, properties)
+        queue_ids = self._queue_ids(batch, named[SHARDING_KEY])
+        columns = MessageColumns(
+            topic=self.topic.encode(),
+            bodies=bodies,
+            properties=properties,
+            queue_ids=queue_ids,
+            flags=_numbers(batch, "flag", pa.int32(), 0).astype(np.int32),
+            born_timestamps=_numbers(batch, "born_timestamp", pa.timestamp("ms", "UTC"), now_ms),
+            born_host=_BORN_HOST,
+            store_host=self.config.store_host,
+        )
+        tags = named[TAGS] if named[TAGS] is not None else pa.nulls(rows, pa.string())
+        entries = index_entries(
+            self.topic, unique=named[UNIQ_KEY], keys=named[KEYS], tags=named[TAGS]
+        )
+        run = encode(columns, checksum=self.config.record_checksum)
+        return EncodedBatch(self.topic, run, queue_ids, tag_codes(tags), *entries)
+
+    def _bodies(self, batch: pa.RecordBatch) -> pa.Array:
+        if "body" not in batch.schema.names:
+            raise ColumnError("body", f"missing; the table has {batch.schema.names}")
+        bodies = _cast(batch, "body", pa.binary())
+        assert bodies is not None
+        return bodies if not bodies.null_count else pc.fill_null(bodies, _EMPTY)
+
+    def _check_sizes(self, bodies: pa.Array, properties: pa.Array) -> None:
+        for name, column, limit in (
+            ("body", bodies, self.config.max_message_size),
+            ("properties", properties, self.config.max_properties_length),
+        ):
+            lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
+            if lengths.max(initial=0) > limit:
+                row = int(lengths.argmax())
+                raise MessageRefusedError(
+                    f"{name} of row {row}", f"{lengths[row]} bytes, the limit is {limit}"
+                )
+
+    def _queue_ids(self, batch: pa.RecordBatch, sharding: pa.Array | None) -> npt.NDArray[np.int32]:
+        rows = batch.num_rows
+        ids = ((np.arange(rows) + self.turn) % self.queues).astype(np.int32)
+        self.turn = (self.turn + rows) % self.queues
+        if sharding is not None:
+            encoded = sharding.dictionary_encode()  # each key is hashed once
+            of_key = [queue_of(key, self.queues) for key in encoded.dictionary.to_pylist()]
+            picked = pc.take(pa.array(of_key, pa.int32()), encoded.indices)
+            ids = pc.coalesce(picked, pa.array(ids)).to_numpy(zero_copy_only=False)
+        chosen = _cast(batch, "queue_id", pa.int32())
+        if chosen is not None:
+            ids = pc.coalesce(chosen, pa.array(ids)).to_numpy(zero_copy_only=False)
+            if ids.size and not (0 <= ids.min() and ids.max() < self.queues):
+                wrong = int(ids[(ids < 0) | (ids >= self.queues)][0])
+                raise ColumnError(
+                    "queue_id", f"{wrong}, but {self.topic!r} has queues 0 to {self.queues - 1}"
+                )
+        return ids.astype(np.int32)
+
+
+def _reader(data: object) -> pa.RecordBatchReader:
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(data.schema, [data])
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    raise ColumnError("body", f"a pyarrow table is wanted, not {type(data).__name__}")
+
+
+def _check_names(schema: pa.Schema) -> None:
+    for name in schema.names:
+        if name not in COLUMNS:
+            near = difflib.get_close_matches(name, COLUMNS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(COLUMNS)}"
+            raise ColumnError(name, f"is not stored; {hint}")
+
+
+def _cast(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array | None:
+    if name not in batch.schema.names:
+        return None
+    column = batch.column(name)
+    if column.type == type_:
+        return column
+    try:
+        return column.cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+        raise ColumnError(name, f"{column.type} cannot be stored as {type_}: {cause}") from cause
+
+
+def _numbers(
+    batch: pa.RecordBatch, name: str, type_: pa.DataType, default: int
+) -> npt.NDArray[np.int64]:
+    column = _cast(batch, name, type_)
+    if column is None:
+        return np.full(batch.num_rows, default, np.int64)
+    whole = pc.fill_null(column.cast(pa.int64()), default)
+    return np.asarray(whole.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _keys(batch: pa.RecordBatch) -> pa.Array | None:
+    column = batch.column("keys") if "keys" in batch.schema.names else None
+    if column is None or not pa.types.is_list(column.type):
+        return _cast(batch, "keys", pa.string())
+    words = _cast(batch, "keys", pa.list_(pa.string()))
+    assert words is not None
+    if pc.any(pc.match_substring(words.flatten(), KEY_SEPARATOR)).as_py():
+        raise ColumnError("keys", "a blank separates keys in RocketMQ: leave it out of each key")
+    return pc.binary_join(words, KEY_SEPARATOR)
+
+
+def _split_properties(batch: pa.RecordBatch) -> tuple[dict[str, pa.Array | None], pa.Array | None]:
+    """Return the properties that have meaning to a store as columns, and the map of the others.
+
+    They come as columns of their own, or inside the map as a read gives them; a column wins.
+    """
+    named: dict[str, pa.Array | None] = dict.fromkeys(_NAMED)
+    properties = _cast(batch, "properties", pa.map_(pa.string(), pa.string()))
+    if properties is not None:
+        found, properties = _take_out(properties)
+        named.update(found)
+    columns = {
+        KEYS: _keys(batch),
+        TAGS: _cast(batch, "tags", pa.string()),
+        SHARDING_KEY: _cast(batch, "sharding_key", pa.string()),
+    }
+    for name, column in columns.items():
+        if column is not None:
+            inside = named[name]
+            named[name] = column if inside is None else pc.coalesce(column, inside)
+    return named, properties
+
+
+def _take_out(properties: pa.Array) -> tuple[dict[str, pa.Array], pa.Array]:
+    offsets = properties.offsets.to_numpy()
+    names = properties.keys.slice(offsets[0], offsets[-1] - offsets[0])
+    special = pc.is_in(names, pa.array(_NAMED))
+    if not pc.any(special).as_py():
+        return {}, properties
+    values = properties.items.slice(offsets[0], offsets[-1] - offsets[0])
+    starts = offsets - offsets[0]
+    found = {}
+    for name in _NAMED:
+        entries = np.flatnonzero(pc.equal(names, name).to_numpy(zero_copy_only=False))
+        if entries.size:
+            wanted = np.full(len(properties), -1, np.int64)
+            wanted[np.searchsorted(starts, entries, side="right") - 1] = entries
+            found[name] = values.take(pa.array(wanted, pa.int64(), mask=wanted < 0))
+    keep = ~special.to_numpy(zero_copy_only=False)
+    kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)
+    mask = pa.array(keep)
+    rest = pa.MapArray.from_arrays(
+        pa.array(kept_before[starts], pa.int32()), names.filter(mask), values.filter(mask)
+    )
+    return found, rest

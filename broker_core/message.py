@@ -1,0 +1,192 @@
+"""What a message is: its fields as a record stores them, its ids, its property string.
+
+Values only; the bytes are in `codec/`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import os
+import secrets
+import struct
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import NamedTuple, NewType
+
+from rocketpy.broker_core.errors import MessageNotFoundError, MessageRefusedError
+
+PhysicalOffset = NewType("PhysicalOffset", int)  # a byte in the commit log
+QueueOffset = NewType("QueueOffset", int)  # the number of an entry in its queue
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+UNIQ_KEY = "UNIQ_KEY"
+SHARDING_KEY = "__SHARDINGKEY"  # where Apache's ordered producers leave it
+CHECKSUM = "__CRC32#"
+KEY_SEPARATOR = " "
+
+_NAME_VALUE = "\x01"
+_PROPERTY = "\x02"
+
+
+class Host(NamedTuple):
+    """An address and a port, as records carry them for producer and broker."""
+
+    address: str
+    port: int
+
+    @property
+    def is_v6(self) -> bool:
+        """Whether the address takes 16 bytes."""
+        return ":" in self.address
+
+    def packed(self) -> bytes:
+        """Return the address (4 or 16 bytes) and the port as 4 bytes."""
+        return ipaddress.ip_address(self.address).packed + struct.pack(">i", self.port)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Host:
+        """Read what packed() gave."""
+        return cls(str(ipaddress.ip_address(data[:-4])), int.from_bytes(data[-4:], "big"))
+
+    def __str__(self) -> str:
+        return f"[{self.address}]:{self.port}" if self.is_v6 else f"{self.address}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One record of the commit log, field by field.
+
+    `stored_body` is what the record holds: compressed if the sysFlag says so.
+    `has_checksum` tells whether the record ends in the record check sum, which is no property.
+    """
+
+    topic: str
+    stored_body: bytes
+    properties: Mapping[str, str] = field(default_factory=dict)
+    queue_id: int = 0
+    queue_offset: QueueOffset = QueueOffset(0)
+    physical_offset: PhysicalOffset = PhysicalOffset(0)
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp_ms: int = 0
+    born_host: Host = Host("127.0.0.1", 0)
+    store_timestamp_ms: int = 0
+    store_host: Host = Host("127.0.0.1", 10911)
+    reconsume_times: int = 0
+    prepared_transaction_offset: PhysicalOffset = PhysicalOffset(0)
+    has_checksum: bool = False
+
+    @property
+    def msg_id(self) -> str:
+        """The offset id: names the broker and the place in its log."""
+        return offset_id(self.store_host, self.physical_offset)
+
+    @property
+    def index_keys(self) -> list[str]:
+        """What an index file keeps of this message, without the topic."""
+        return index_keys(self.properties)
+
+
+def index_keys(properties: Mapping[str, str]) -> list[str]:
+    """Return the unique key, each word of KEYS, and the tag in the form that 5.5 indexes."""
+    found = [properties[UNIQ_KEY]] if properties.get(UNIQ_KEY) else []
+    found += [word for word in properties.get(KEYS, "").split(KEY_SEPARATOR) if word]
+    if properties.get(TAGS):
+        found.append(f"T#{properties[TAGS]}")
+    return found
+
+
+def join_properties(properties: Mapping[str, str]) -> bytes:
+    """Return the property string of a record, each entry closed by its separator."""
+    for name, value in properties.items():
+        if not name or name == CHECKSUM:
+            raise MessageRefusedError(f"property {name!r}", "the name is empty or reserved")
+        if any(mark in text for mark in (_NAME_VALUE, _PROPERTY) for text in (name, value)):
+            raise MessageRefusedError(
+                f"property {name!r}", "the bytes 0x01 and 0x02 separate properties: leave them out"
+            )
+    text = "".join(f"{name}{_NAME_VALUE}{value}{_PROPERTY}" for name, value in properties.items())
+    try:
+        return text.encode()
+    except UnicodeEncodeError as cause:
+        raise MessageRefusedError("properties", f"not valid Unicode: {cause}") from cause
+
+
+def split_properties(text: bytes) -> dict[str, str]:
+    """Read a property string, with or without the last separator; what has no name is left out."""
+    found: dict[str, str] = {}
+    for entry in text.decode("utf-8", "replace").split(_PROPERTY):
+        name, separator, value = entry.partition(_NAME_VALUE)
+        if name and separator:
+            found[name] = value
+    return found
+
+
+def join_keys(keys: str | Iterable[str]) -> str:
+    """Return KEYS as stored: words with blanks between them."""
+    words = [keys] if isinstance(keys, str) else list(keys)
+    for word in words:
+        if not isinstance(keys, str) and KEY_SEPARATOR in word:
+            raise MessageRefusedError(
+                f"key {word!r}", "a blank separates keys in RocketMQ: leave it out"
+            )
+    return KEY_SEPARATOR.join(words)
+
+
+def offset_id(store_host: Host, physical_offset: int) -> str:
+    """Return the message id that names a broker and a place in its commit log."""
+    return (store_host.packed() + struct.pack(">q", physical_offset)).hex().upper()
+
+
+def parse_offset_id(msg_id: str) -> tuple[Host, PhysicalOffset]:
+    """Split an offset id into the broker's host and the place in its commit log.
+
+    Raises:
+        MessageNotFoundError: it is not 32 or 56 hexadecimal digits.
+    """
+    try:
+        data = bytes.fromhex(msg_id)
+    except ValueError:
+        data = b""
+    if len(data) not in (16, 28):
+        raise MessageNotFoundError(
+            msg_id, "an offset id is 32 (IPv6: 56) hexadecimal digits; look keys up with query()"
+        )
+    return Host.unpack(data[:-8]), PhysicalOffset(int.from_bytes(data[-8:], "big", signed=True))
+
+
+class UniqueKeys:
+    """Makes unique keys of Apache's form: address, pid, a random part, ms of the month, a counter.
+
+    One per process; a fork makes a new one, because the pid and the random part are the process's.
+    """
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self._address = ipaddress.ip_address(address).packed
+        self._counter = itertools.count(secrets.randbelow(1 << 16))
+        self._month_start_ms = _month_start_ms(time.time())
+        self._renew()
+
+    def _renew(self) -> None:
+        self._pid = os.getpid()
+        part = self._address + struct.pack(">H", self._pid & 0xFFFF) + secrets.token_bytes(4)
+        self._fixed = part.hex().upper()
+
+    def next(self) -> str:
+        """Return a key that no other call on any machine returns."""
+        if os.getpid() != self._pid:
+            self._renew()
+        elapsed_ms = int(time.time() * 1000) - self._month_start_ms
+        if elapsed_ms >= 31 * 86_400_000:
+            self._month_start_ms = _month_start_ms(time.time())
+        return f"{self._fixed}{elapsed_ms & 0xFFFFFFFF:08X}{next(self._counter) & 0xFFFF:04X}"
+
+
+def _month_start_ms(now_s: float) -> int:
+    now = datetime.fromtimestamp(now_s, timezone.utc)
+    start = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return int(start.timestamp() * 1000)

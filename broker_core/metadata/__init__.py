@@ -1,0 +1,39 @@
+"""Apache's JSON files under `config/`: topics, groups, consumer offsets, delay offsets."""
+
+from rocketpy.broker_core.metadata.config_file import ConfigFile, Replaces
+from rocketpy.broker_core.metadata.consumer_offsets import CommittedOffset, OffsetTable
+from rocketpy.broker_core.metadata.delay_offsets import DelayOffsets
+from rocketpy.broker_core.metadata.groups import GroupConfig, GroupTable
+from rocketpy.broker_core.metadata.names import (
+    check_group_name,
+    check_topic_name,
+    dead_letter_topic,
+    is_dead_letter_topic,
+    is_reserved_topic,
+    is_retry_topic,
+    is_sending_forbidden,
+    is_system_topic,
+    retry_topic,
+)
+from rocketpy.broker_core.metadata.topics import TopicConfig, TopicTable
+
+__all__ = [
+    "CommittedOffset",
+    "ConfigFile",
+    "DelayOffsets",
+    "GroupConfig",
+    "GroupTable",
+    "OffsetTable",
+    "Replaces",
+    "TopicConfig",
+    "TopicTable",
+    "check_group_name",
+    "check_topic_name",
+    "dead_letter_topic",
+    "is_dead_letter_topic",
+    "is_reserved_topic",
+    "is_retry_topic",
+    "is_sending_forbidden",
+    "is_system_topic",
+    "retry_topic",
+]

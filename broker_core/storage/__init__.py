@@ -1,0 +1,1 @@
+"""The store on disk: commit log, consume queues, index, checkpoint, recovery, verification."""

@@ -1,0 +1,143 @@
+"""A consume queue: for each message of one queue, in order, where its record lies.
+
+I4  Entry n belongs to the record whose queue offset is n; entries are written in order, without
+    gaps, and behind the last one all bytes are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.message import QueueOffset
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.file_sequence import FileSequence
+from rocketpy.broker_core.storage.layout import (
+    FILLER_SIZE,
+    QUEUE_UNIT,
+    QUEUE_UNIT_SIZE,
+    QUEUE_UNIT_STRUCT,
+)
+
+
+class QueueUnit(NamedTuple):
+    """One entry."""
+
+    physical_offset: int
+    size: int
+    tag_code: int
+
+    @property
+    def is_filler(self) -> bool:
+        """Whether it only fills the room before the queue's first message."""
+        return self.size == FILLER_SIZE and self.physical_offset == 0
+
+
+class ConsumeQueue:
+    """The entries of one queue; reads need no lock, writes are the lock holder's alone."""
+
+    def __init__(
+        self, folder: Path, topic: str, queue_id: int, file_entries: int, disk: Disk, *, writable: bool
+    ) -> None:
+        self.topic, self.queue_id = topic, queue_id
+        size = file_entries * QUEUE_UNIT_SIZE
+        self.files = FileSequence(folder, size, disk, writable=writable, keep_open=2)
+        self._known_end = 0  # a hint: entries up to here are known to exist
+
+    def unit(self, offset: int) -> QueueUnit | None:
+        """Return one entry; None if it is not written."""
+        data = self.files.read(offset * QUEUE_UNIT_SIZE, QUEUE_UNIT_SIZE)
+        if len(data) < QUEUE_UNIT_SIZE:
+            return None
+        unit = QueueUnit(*QUEUE_UNIT_STRUCT.unpack(data))
+        return unit if unit.size else None
+
+    def units(self, start: int, end: int) -> npt.NDArray[Any]:
+        """Return the entries from `start` up to `end` as a structured array (a view if it can)."""
+        per_file = self.files.file_size // QUEUE_UNIT_SIZE
+        parts = []
+        while start < end:
+            first = start - start % per_file
+            file = self.files.file(first * QUEUE_UNIT_SIZE)
+            stop = min(end, first + per_file)
+            if file is None:
+                break
+            usable = file.size // QUEUE_UNIT_SIZE
+            view = file.view[: usable * QUEUE_UNIT_SIZE].view(QUEUE_UNIT)
+            parts.append(view[start - first : stop - first])
+            start = stop
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.zeros(0, QUEUE_UNIT)
+
+    def first_offset(self) -> QueueOffset:
+        """Return the first entry that its files have room for."""
+        return QueueOffset(next(iter(self.files.starts()), 0) // QUEUE_UNIT_SIZE)
+
+    def end(self) -> QueueOffset:
+        """Return the number behind the last entry: looks on from where it looked last."""
+        return self.last()[0]
+
+    def last(self) -> tuple[QueueOffset, QueueUnit | None]:
+        """Return the number behind the last entry, and that entry."""
+        offset = self._known_end
+        unit = self.unit(offset - 1) if offset else None
+        if unit is None or self.unit(offset) is not None:
+            offset = self._end_by_search(offset if unit else self.first_offset())
+            unit = self.unit(offset - 1) if offset else None
+        self._known_end = offset
+        return QueueOffset(offset), unit
+
+    def _end_by_search(self, low: int) -> int:
+        starts = self.files.starts()
+        if not starts:
+            return low
+        high = (starts[-1] + self.files.file_size) // QUEUE_UNIT_SIZE
+        return last_true(lambda offset: self.unit(offset) is not None, low, high)
+
+    def min_offset(self, log_start: int, end: int) -> QueueOffset:
+        """Return the first entry whose record the log still has."""
+
+        def is_gone(offset: int) -> bool:
+            unit = self.unit(offset)
+            return unit is not None and (unit.is_filler or unit.physical_offset < log_start)
+
+        return QueueOffset(last_true(is_gone, self.first_offset(), end))
+
+    def put(self, offset: int, units: npt.NDArray[Any]) -> None:
+        """Write entries from `offset` on."""
+        self.files.write(offset * QUEUE_UNIT_SIZE, memoryview(units.view(np.uint8)))
+
+    def put_one(self, offset: int, unit: QueueUnit) -> None:
+        """Write one entry."""
+        at = offset * QUEUE_UNIT_SIZE
+        start = self.files.start_of(at)
+        file = self.files.file_for_writing(start)
+        file.write(QUEUE_UNIT_STRUCT.pack(*unit), at - start)
+
+    def fill_before(self, offset: int) -> None:
+        """Write fillers where a queue that begins at `offset` has room before it."""
+        start = self.files.start_of(offset * QUEUE_UNIT_SIZE) // QUEUE_UNIT_SIZE
+        fillers = np.zeros(offset - start, QUEUE_UNIT)
+        fillers["size"] = FILLER_SIZE
+        self.put(start, fillers)
+
+    def cut(self, offset: int) -> None:
+        """Make all entries from `offset` on unwritten."""
+        self._known_end = 0
+        self.files.zero_from(offset * QUEUE_UNIT_SIZE)
+
+
+def last_true(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the first number from `low` to `high` for which it does not hold, by bisection."""
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,125 @@
+"""The extended consume queue: tag code, store time and filter bit map of each message.
+
+Where a queue has one, the tag code of its entries is an address in here. Units follow each other;
+one that does not fit into the rest of a file goes to the next, and size -1 marks the place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.codec.gather import Ints, rows_at
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.file_sequence import FileSequence
+from rocketpy.broker_core.storage.layout import (
+    EXT_END,
+    EXT_END_ROOM,
+    EXT_FIRST_ADDRESS,
+    EXT_LAST_ADDRESS,
+    EXT_UNIT_SIZE,
+    EXT_UNIT_STRUCT,
+)
+
+_UNIT = np.dtype([("size", ">i2"), ("tag_code", ">i8"), ("stored_ms", ">i8"), ("map_size", ">i2")])
+
+
+class ExtUnit(NamedTuple):
+    """One unit; `bit_map` is empty where no SQL filter was set on the topic."""
+
+    tag_code: int
+    stored_ms: int
+    bit_map: bytes
+
+
+def is_address(tag_code: int) -> bool:
+    """Whether a consume queue's tag code is an address."""
+    return tag_code <= EXT_LAST_ADDRESS
+
+
+class ConsumeQueueExt:
+    """The extension of one queue. Writes are the lock holder's alone."""
+
+    def __init__(self, folder: Path, file_size: int, disk: Disk, *, writable: bool) -> None:
+        self.files = FileSequence(folder, file_size, disk, writable=writable, keep_open=2)
+        self._end: int | None = None
+
+    def get(self, address: int) -> ExtUnit | None:
+        """Return the unit at an address; None if there is no whole one."""
+        offset = address - EXT_FIRST_ADDRESS
+        head = self.files.read(offset, EXT_UNIT_SIZE)
+        if len(head) < EXT_UNIT_SIZE:
+            return None
+        size, tag_code, stored_ms, map_size = EXT_UNIT_STRUCT.unpack(head)
+        if size < EXT_UNIT_SIZE or map_size != size - EXT_UNIT_SIZE:
+            return None
+        return ExtUnit(tag_code, stored_ms, self.files.read(offset + EXT_UNIT_SIZE, map_size))
+
+    def tag_codes(self, addresses: Ints) -> Ints:
+        """Return the real tag codes at addresses; 0 where there is no unit."""
+        offsets = addresses - EXT_FIRST_ADDRESS
+        codes = np.zeros(len(offsets), np.int64)
+        for start in np.unique(offsets - offsets % self.files.file_size).tolist():
+            file = self.files.file(start)
+            if file is None:
+                continue
+            inside = (offsets >= start) & (offsets <= start + file.size - EXT_UNIT_SIZE)
+            units = rows_at(file.view, offsets[inside] - start, _UNIT)
+            codes[inside] = np.where(units["size"] >= EXT_UNIT_SIZE, units["tag_code"], 0)
+        return codes
+
+    def put(self, tag_codes: Ints, timestamps: Ints) -> Ints:
+        """Append a unit per message; return their addresses."""
+        units = np.zeros(len(tag_codes), _UNIT)
+        units["size"], units["tag_code"], units["stored_ms"] = EXT_UNIT_SIZE, tag_codes, timestamps
+        addresses = np.empty(len(units), np.int64)
+        first, offset = 0, self.end()
+        while first < len(units):
+            start = self.files.start_of(offset)
+            room = start + self.files.file_size - offset - EXT_END_ROOM
+            last = min(first + max(room, 0) // EXT_UNIT_SIZE, len(units))
+            addresses[first:last] = offset + np.arange(last - first) * EXT_UNIT_SIZE
+            self.files.write(offset, memoryview(units[first:last].view(np.uint8)))
+            offset += (last - first) * EXT_UNIT_SIZE
+            if last < len(units):
+                self.files.write(offset, EXT_END)
+                offset = start + self.files.file_size
+            first = last
+        self._end = offset
+        return addresses + EXT_FIRST_ADDRESS
+
+    def end(self) -> int:
+        """Return the byte behind the last unit: looks on from where it looked last."""
+        offset = self._end or next(iter(self.files.starts()), 0)
+        while True:
+            size = int.from_bytes(self.files.read(offset, 2), "big", signed=True)
+            if size == -1:
+                offset = self.files.start_of(offset) + self.files.file_size
+            elif size >= EXT_UNIT_SIZE:
+                offset += size
+            else:
+                self._end = offset
+                return offset
+
+    def cut_behind(self, address: int | None) -> None:
+        """Remove all units behind the one at an address; all, if it is None."""
+        self._end = None
+        unit = None if address is None else self.get(address)
+        if unit is None or address is None:
+            self.files.zero_from(0)
+        else:
+            end = address - EXT_FIRST_ADDRESS + EXT_UNIT_SIZE + len(unit.bit_map)
+            self.files.zero_from(end)
+
+
+def resolve(tag_codes: npt.NDArray[np.int64], ext: ConsumeQueueExt) -> npt.NDArray[np.int64]:
+    """Return tag codes with addresses replaced by what they point at."""
+    addressed = tag_codes <= EXT_LAST_ADDRESS
+    if not addressed.any():
+        return tag_codes
+    codes = tag_codes.copy()
+    codes[addressed] = ext.tag_codes(tag_codes[addressed])
+    return codes

@@ -1,0 +1,191 @@
+"""The only door to the file system: written with pwrite, read through mappings.
+
+Writing to a sparse mapping on a full disk kills the process; pwrite reports an error that can be
+handled with nothing lost. The one exception, DiskFile.scatter, writes to bytes whose blocks were
+allocated beforehand. Tests replace Disk by one that loses, tears and reorders unsynced writes.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.errors import DiskFullError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+_CHUNK = 1 << 20
+_ZEROS = bytes(_CHUNK)
+
+
+class DiskFile:
+    """An open file of fixed size.
+
+    It closes itself when nobody holds it any more: a thread that still reads must not find its
+    descriptor closed, or worse, reused. Mappings live as long as arrays over them do.
+    """
+
+    def __init__(self, path: Path, *, writable: bool) -> None:
+        self.path, self._writable = path, writable
+        self._fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        self.size = os.fstat(self._fd).st_size
+
+    @cached_property
+    def view(self) -> npt.NDArray[np.uint8]:
+        """The file's bytes, mapped; shows at once what any process writes."""
+        if not self.size:
+            return np.zeros(0, np.uint8)
+        return np.frombuffer(mmap.mmap(self._fd, self.size, prot=mmap.PROT_READ), np.uint8)
+
+    @cached_property
+    def _writable_view(self) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(mmap.mmap(self._fd, self.size), np.uint8)
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return up to `size` bytes from `at` on."""
+        return os.pread(self._fd, size, at)
+
+    def write(self, data: bytes | memoryview[Any], at: int) -> None:
+        """Write all of `data`, or raise.
+
+        Raises:
+            DiskFullError: there is no room; a first part may have been written.
+        """
+        try:
+            written = os.pwrite(self._fd, data, at)
+            if written < len(data):
+                rest = memoryview(data)
+                while written < len(rest):
+                    written += os.pwrite(self._fd, rest[written:], at + written)
+        except OSError as cause:
+            raise_if_full(cause, self.path, len(data))
+            raise
+
+    def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
+        """Write values to positions that are multiples of their size, in allocated blocks."""
+        self._writable_view.view(values.dtype)[positions // values.dtype.itemsize] = values
+
+    def zero(self, start: int, end: int) -> None:
+        """Make a range zero; holes stay holes."""
+        for first, last in self.data_ranges(start, end):
+            for at in range(first, last, _CHUNK):
+                size = min(_CHUNK, last - at)
+                if self.view[at : at + size].any():
+                    self.write(memoryview(_ZEROS)[:size], at)
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of a range that are not holes."""
+        at, end = start, min(end, self.size)
+        while at < end:
+            try:
+                first = os.lseek(self._fd, at, os.SEEK_DATA)
+                hole = os.lseek(self._fd, first, os.SEEK_HOLE)
+            except OSError as cause:
+                if cause.errno == errno.ENXIO:  # no data up to the end of the file
+                    return
+                first, hole = at, end  # a file system that does not know of holes
+            if first >= end:
+                return
+            yield max(first, at), min(hole, end)
+            at = hole
+
+    def sync(self) -> None:
+        """Return when all that was written is durable."""
+        _sync(self._fd)
+
+    def __del__(self) -> None:
+        fd = getattr(self, "_fd", -1)
+        if fd >= 0:
+            os.close(fd)
+
+
+class Disk:
+    """Makes, opens, replaces and removes files; each is durable as its method says."""
+
+    def create(self, path: Path, size: int, *, allocated: int = 0) -> DiskFile:
+        """Make a file of zeros, sparse but for its first `allocated` bytes; the name is durable.
+
+        The file appears under its name only when it has its size, so a crash leaves no short one.
+        """
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+        try:
+            fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                os.ftruncate(fd, size)
+                if allocated:
+                    os.posix_fallocate(fd, 0, allocated)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            self.rename(temporary, path)
+        except OSError as cause:
+            temporary.unlink(missing_ok=True)
+            raise_if_full(cause, path, allocated)
+            raise
+        return self.open(path, writable=True)
+
+    def open(self, path: Path, *, writable: bool) -> DiskFile:
+        """Open a file that exists."""
+        return DiskFile(path, writable=writable)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Replace a whole small file: after a crash it is the old one or the new one."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+        try:
+            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(fd, view) :]
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            self.rename(temporary, path)
+        except OSError as cause:
+            temporary.unlink(missing_ok=True)
+            raise_if_full(cause, path, len(data))
+            raise
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Rename durably, over what is there."""
+        old.replace(new)
+        self.sync_folder(new.parent)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file if it is there, durably."""
+        path.unlink(missing_ok=True)
+        self.sync_folder(path.parent)
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder and the missing ones above it, durably."""
+        if path.is_dir():
+            return
+        self.make_folder(path.parent)
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as cause:
+            raise_if_full(cause, path, 4096)
+            raise
+        self.sync_folder(path.parent)
+
+    def sync_folder(self, path: Path) -> None:
+        """Return when the names in a folder are durable."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def raise_if_full(cause: OSError, path: Path, needed: int) -> None:
+    """Turn an error that says the disk is full into ours."""
+    if cause.errno in _FULL:
+        raise DiskFullError(path, needed, os.strerror(cause.errno or 0)) from cause

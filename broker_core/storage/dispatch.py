@@ -1,0 +1,231 @@
+"""From records to queues and index: what a consume queue and the index keep of each message.
+
+Used by append, by recovery and by repair, so that all three agree. `tag_code_of` and the like work
+on one message, their plural forms on columns; a property test holds them equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.codec.decoder import topics
+from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.java_hash import index_key_hash, string_hash, string_hashes
+from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, TAGS, UNIQ_KEY, Message
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
+from rocketpy.broker_core.storage.layout import QUEUE_UNIT
+from rocketpy.broker_core.storage.parts import StoreParts
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+_DELAY = "DELAY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """Messages of one topic that are in the log but not yet in queues and index."""
+
+    topic: str
+    queue_ids: npt.NDArray[np.int32]
+    queue_offsets: Ints
+    physical_offsets: Ints
+    sizes: Ints
+    tag_codes: Ints
+    timestamps: Ints
+    sys_flags: npt.NDArray[np.int32]
+    index_rows: Ints  # which message each index entry is of
+    index_hashes: Ints
+
+    def put(self, parts: StoreParts, *, index_from: int = 0) -> None:
+        """Write queue entries and, for records from `index_from` on, index entries."""
+        for queue, rows in self._by_queue(parts):
+            self._put_units(parts, queue, rows)
+        wanted = (self.physical_offsets >= index_from) & indexed(self.sys_flags)
+        if parts.config.message_index and len(self.index_rows):
+            keep = wanted[self.index_rows]
+            rows = self.index_rows[keep]
+            parts.index.put(
+                self.index_hashes[keep], self.physical_offsets[rows], self.timestamps[rows]
+            )
+
+    def _by_queue(self, parts: StoreParts) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
+        rows = np.flatnonzero(queued(self.sys_flags))
+        order = rows[np.argsort(self.queue_ids[rows], kind="stable")]
+        ids = self.queue_ids[order]
+        for part in np.split(order, np.flatnonzero(np.diff(ids)) + 1):
+            if part.size:
+                yield parts.queues.get(self.topic, int(self.queue_ids[part[0]])), part
+
+    def _put_units(
+        self, parts: StoreParts, queue: ConsumeQueue, rows: npt.NDArray[np.intp]
+    ) -> None:
+        units = np.empty(len(rows), QUEUE_UNIT)
+        units["physical_offset"] = self.physical_offsets[rows]
+        units["size"] = self.sizes[rows]
+        codes = self.tag_codes[rows]
+        if parts.config.consume_queue_ext:
+            ext = parts.queues.ext(self.topic, queue.queue_id)
+            codes = ext.put(codes, self.timestamps[rows])
+        units["tag_code"] = codes
+        offsets = self.queue_offsets[rows]
+        runs = np.flatnonzero(np.diff(offsets) != 1) + 1  # one run, unless the log is damaged
+        for first, last in zip([0, *runs], [*runs, len(rows)], strict=True):
+            queue.put(int(offsets[first]), units[first:last])
+
+    def first_offsets(self) -> dict[int, int]:
+        """Return the first queue offset of each queue id."""
+        rows = np.flatnonzero(queued(self.sys_flags))
+        ids, first = np.unique(self.queue_ids[rows], return_index=True)
+        offsets = self.queue_offsets[rows][first]
+        return dict(zip(ids.tolist(), offsets.tolist(), strict=True))
+
+    def from_row(self, row: int) -> Dispatch:
+        """Return the same without the messages before `row`."""
+        keep = self.index_rows >= row
+        columns = ("queue_ids", "queue_offsets", "physical_offsets", "sizes", "tag_codes")
+        return replace(
+            self,
+            **{name: getattr(self, name)[row:] for name in (*columns, "timestamps", "sys_flags")},
+            index_rows=self.index_rows[keep] - row,
+            index_hashes=self.index_hashes[keep],
+        )
+
+
+def queued(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which messages have a queue entry: not those of open or undone transactions."""
+    kinds = sys_flags & TRANSACTION_MASK
+    return (kinds == 0) | (kinds == int(SysFlag.TRANSACTION_COMMIT))
+
+
+def indexed(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which messages are in the index: not those of undone transactions."""
+    return (sys_flags & TRANSACTION_MASK) != int(SysFlag.TRANSACTION_ROLLBACK)
+
+
+def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iterator[Dispatch]:
+    """Yield what is to be written for the records of a block, topic by topic."""
+    column = topics(block)
+    names = pc.unique(column).to_pylist()
+    for name in names:
+        part = block if len(names) == 1 else block.take(
+            np.flatnonzero(pc.equal(column, name).to_numpy(zero_copy_only=False))
+        )
+        yield _dispatch_of(part, name, file_start, config)
+
+
+def _dispatch_of(block: RecordBlock, topic: str, file_start: int, config: StoreConfig) -> Dispatch:
+    properties = block.properties
+    tags, keys = properties.get(TAGS), properties.get(KEYS)
+    codes = tag_codes(tags)
+    if topic == SCHEDULE_TOPIC:
+        codes = _due_times(properties.get(_DELAY), block.store_timestamps, codes, config)
+    rows, hashes = index_entries(topic, unique=properties.get(UNIQ_KEY), keys=keys, tags=tags)
+    return Dispatch(
+        topic=topic,
+        queue_ids=block.head["queue_id"].astype(np.int32),
+        queue_offsets=block.head["queue_offset"].astype(np.int64),
+        physical_offsets=block.starts + file_start,
+        sizes=block.sizes,
+        tag_codes=codes,
+        timestamps=block.store_timestamps,
+        sys_flags=block.sys_flags,
+        index_rows=rows,
+        index_hashes=hashes,
+    )
+
+
+def tag_codes(tags: pa.Array) -> Ints:
+    """Return the tag code of each message: the tag's hash, 0 without one."""
+    encoded = tags.dictionary_encode()  # tags are few: each is hashed once
+    hashes = np.array([string_hash(tag) for tag in encoded.dictionary.to_pylist()] + [0], np.int64)
+    return hashes[pc.fill_null(encoded.indices, len(hashes) - 1).to_numpy(zero_copy_only=False)]
+
+
+def _due_times(levels: pa.Array, stored: Ints, codes: Ints, config: StoreConfig) -> Ints:
+    """In the schedule topic the tag code is the time of delivery."""
+    due = codes.copy()
+    for row, level in enumerate(levels.to_pylist()):  # delayed messages are few per block
+        if level is not None and level.isdigit() and int(level) > 0:
+            due[row] = stored[row] + config.delay_ms(int(level))
+    return due
+
+
+def index_entries(
+    topic: str, *, unique: pa.Array | None, keys: pa.Array | None, tags: pa.Array | None
+) -> tuple[Ints, Ints]:
+    """Return the index entries of messages as (row, hash), in the order Apache inserts them."""
+    parts: list[tuple[Ints, Ints]] = []
+    if unique is not None:
+        parts.append(_hashed(unique, f"{topic}#"))
+    if keys is not None:
+        parts.append(_hashed_words(keys, f"{topic}#"))
+    if tags is not None:
+        parts.append(_hashed_tags(tags, f"{topic}#T#"))
+    rows = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int64)])
+    hashes = np.concatenate([part[1] for part in parts] or [np.zeros(0, np.int64)])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], hashes[order]
+
+
+def _hashed(column: pa.Array, prefix: str) -> tuple[Ints, Ints]:
+    filled = pc.fill_null(pc.greater(pc.binary_length(column), 0), False)
+    rows = np.flatnonzero(filled.to_numpy(zero_copy_only=False))
+    present = column if len(rows) == len(column) else column.take(pa.array(rows))
+    hashes = np.abs(string_hashes(present, prefix).astype(np.int64))
+    return rows, np.where(hashes == 1 << 31, 0, hashes)
+
+
+def _hashed_words(keys: pa.Array, prefix: str) -> tuple[Ints, Ints]:
+    if not pc.any(pc.match_substring(keys, KEY_SEPARATOR)).as_py():
+        return _hashed(keys, prefix)
+    words = pc.split_pattern(pc.fill_null(keys, ""), KEY_SEPARATOR)
+    parents = pc.list_parent_indices(words).to_numpy(zero_copy_only=False)
+    rows, hashes = _hashed(words.flatten(), prefix)
+    return parents[rows], hashes
+
+
+def _hashed_tags(tags: pa.Array, prefix: str) -> tuple[Ints, Ints]:
+    encoded = tags.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    hashes = np.array([index_key_hash(prefix + name) for name in names] + [0], np.int64)
+    codes = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False)
+    present = np.array([bool(name) for name in names] + [False])
+    rows = np.flatnonzero(present[codes])
+    return rows, hashes[codes[rows]]
+
+
+def tag_code_of(message: Message, config: StoreConfig) -> int:
+    """Return the tag code of one message."""
+    level = message.properties.get(_DELAY, "")
+    if message.topic == SCHEDULE_TOPIC and level.isdigit() and int(level) > 0:
+        return message.store_timestamp_ms + config.delay_ms(int(level))
+    tag = message.properties.get(TAGS)
+    return string_hash(tag) if tag else 0
+
+
+def dispatch_one(message: Message, size: int, parts: StoreParts) -> None:
+    """Write the queue entry and the index entries of one message."""
+    kind = message.sys_flag & TRANSACTION_MASK
+    if kind in (0, SysFlag.TRANSACTION_COMMIT):
+        code = tag_code_of(message, parts.config)
+        if parts.config.consume_queue_ext:
+            ext = parts.queues.ext(message.topic, message.queue_id)
+            stored = np.array([message.store_timestamp_ms], np.int64)
+            code = int(ext.put(np.array([code], np.int64), stored)[0])
+        queue = parts.queues.get(message.topic, message.queue_id)
+        queue.put_one(message.queue_offset, QueueUnit(message.physical_offset, size, code))
+    if parts.config.message_index and kind != SysFlag.TRANSACTION_ROLLBACK:
+        for key in message.index_keys:
+            parts.index.put_one(
+                index_key_hash(f"{message.topic}#{key}"),
+                message.physical_offset,
+                message.store_timestamp_ms,
+            )

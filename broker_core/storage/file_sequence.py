@@ -1,0 +1,120 @@
+"""Files of one size, one after the other: each is named by the offset of its first byte.
+
+The commit log and every consume queue is such a sequence. Files are looked up by name, so what
+another process adds or removes is seen without being told.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+
+from rocketpy.broker_core.storage.disk import Disk, DiskFile
+from rocketpy.broker_core.storage.layout import FILE_NAME_DIGITS, file_name
+
+
+class FileSequence:
+    """A folder of files of `file_size` bytes. Keeps the last few used ones open."""
+
+    def __init__(
+        self, folder: Path, file_size: int, disk: Disk, *, writable: bool, keep_open: int = 4
+    ) -> None:
+        self.folder, self.file_size = folder, file_size
+        self._disk, self._writable, self._keep_open = disk, writable, keep_open
+        self._open: OrderedDict[int, DiskFile] = OrderedDict()
+
+    def starts(self) -> list[int]:
+        """Return the start offsets of the files that are there now, ascending."""
+        return file_starts(self.folder)
+
+    def start_of(self, offset: int) -> int:
+        """Return the start of the file that an offset lies in."""
+        return offset - offset % self.file_size
+
+    def file(self, start: int) -> DiskFile | None:
+        """Return the file that starts there, if there is one."""
+        found = self._open.get(start)
+        if found is not None:
+            self._open.move_to_end(start)
+            return found
+        try:
+            found = self._disk.open(self.folder / file_name(start), writable=self._writable)
+        except FileNotFoundError:
+            return None
+        return self._remember(start, found)
+
+    def file_for_writing(self, start: int, *, allocated: int = 0) -> DiskFile:
+        """Return the file that starts there, made if it is missing."""
+        found = self.file(start)
+        if found is not None:
+            return found
+        self._disk.make_folder(self.folder)
+        path = self.folder / file_name(start)
+        return self._remember(
+            start, self._disk.create(path, self.file_size, allocated=allocated)
+        )
+
+    def _remember(self, start: int, file: DiskFile) -> DiskFile:
+        self._open[start] = file
+        while len(self._open) > self._keep_open:
+            self._open.popitem(last=False)
+        return file
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes of one file; fewer or none where there is no file."""
+        start = self.start_of(offset)
+        file = self.file(start)
+        return file.read(offset - start, size) if file else b""
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Write bytes that may span files, making those that are missing."""
+        view = memoryview(data).cast("B")
+        while view:
+            start = self.start_of(offset)
+            room = start + self.file_size - offset
+            self.file_for_writing(start).write(view[:room], offset - start)
+            offset += len(view[:room])
+            view = view[room:]
+
+    def zero_from(self, offset: int) -> None:
+        """Make all bytes from `offset` on zero, in every file. Files stay: others may map them."""
+        for start in self.starts():
+            file = self.file(start)
+            if file is not None and start + self.file_size > offset:
+                file.zero(max(offset - start, 0), file.size)
+
+    def has_data_from(self, offset: int) -> bool:
+        """Whether any byte from `offset` on is not zero."""
+        for start in self.starts():
+            file = self.file(start)
+            if file is None or start + self.file_size <= offset:
+                continue
+            for first, last in file.data_ranges(max(offset - start, 0), file.size):
+                if file.view[first:last].any():
+                    return True
+        return False
+
+    def sync(self, first: int, last: int) -> None:
+        """Make the files durable that hold the bytes from `first` up to `last`."""
+        for start in range(self.start_of(first), last, self.file_size):
+            file = self.file(start)
+            if file is not None:
+                file.sync()
+
+    def remove(self, start: int) -> None:
+        """Remove one file; readers that have it mapped keep their mapping."""
+        self._open.pop(start, None)
+        self._disk.remove(self.folder / file_name(start))
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._open.clear()
+
+
+def file_starts(folder: Path) -> list[int]:
+    """Return the start offsets that the file names of a folder tell, ascending."""
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+    return sorted(int(name) for name in names if len(name) == FILE_NAME_DIGITS and name.isdigit())

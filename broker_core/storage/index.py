@@ -1,0 +1,109 @@
+"""The message index: index files in the order of their making, the last one open for entries."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.index_file import IndexFile
+from rocketpy.broker_core.storage.layout import (
+    INDEX,
+    INDEX_ENTRY,
+    INDEX_HEADER_SIZE,
+    INDEX_SLOT,
+)
+
+_NAME_DIGITS = 17  # yyyyMMddHHmmssSSS, local time
+
+
+class MessageIndex:
+    """All index files of a store. Writes are the lock holder's alone."""
+
+    def __init__(self, root: Path, slots: int, entries: int, disk: Disk, *, writable: bool) -> None:
+        self.folder = root / INDEX
+        self._slots, self._entries, self._disk, self._writable = slots, entries, disk, writable
+        self._last: IndexFile | None = None
+
+    def names(self) -> list[str]:
+        """Return the names of the index files, the oldest first."""
+        try:
+            names = [entry.name for entry in self.folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if len(name) == _NAME_DIGITS and name.isdigit())
+
+    def file(self, name: str) -> IndexFile:
+        """Open one file."""
+        path = self.folder / name
+        return IndexFile(path, self._slots, self._entries, self._disk, writable=self._writable)
+
+    def files(self) -> list[IndexFile]:
+        """Open all files, the oldest first."""
+        return [self.file(name) for name in self.names()]
+
+    def put(self, hashes: Ints, physical_offsets: Ints, timestamps: Ints) -> None:
+        """Insert entries, in new files where they do not fit."""
+        while len(hashes):
+            done = self._open_file(int(timestamps[0])).put(hashes, physical_offsets, timestamps)
+            hashes, physical_offsets, timestamps = (
+                column[done:] for column in (hashes, physical_offsets, timestamps)
+            )
+
+    def put_one(self, key_hash: int, physical_offset: int, timestamp: int) -> None:
+        """Insert one entry."""
+        while not self._open_file(timestamp).put_one(key_hash, physical_offset, timestamp):
+            pass  # another process filled the file meanwhile: ask again for the open one
+
+    def _open_file(self, now_ms: int) -> IndexFile:
+        if self._last is not None and not self._last.is_full:
+            return self._last
+        names = self.names()
+        if names:
+            self._last = self.file(names[-1])
+            if not self._last.is_full:
+                return self._last
+        previous = self._last.header() if names and self._last else None
+        self._last = self.file(_new_name(now_ms, names))
+        if previous is not None:
+            self._last.write_empty_header(previous)
+        return self._last
+
+    def end_physical_offset(self) -> int:
+        """Return the offset of the newest message that is in the index, -1 if there is none."""
+        for name in reversed(self.names()):
+            header = self.file(name).header()
+            if header.count > 1:
+                return header.end_physical_offset
+        return -1
+
+    def find(self, key_hash: int) -> list[tuple[int, int]]:
+        """Return (physical offset, store time in s) for a hash, the newest file first."""
+        return [hit for file in reversed(self.files()) for hit in file.find(key_hash)]
+
+    def remove(self, name: str) -> None:
+        """Remove one file."""
+        self._last = None
+        self._disk.remove(self.folder / name)
+
+
+def _new_name(now_ms: int, names: list[str]) -> str:
+    """Return a name from the time, later than all names there are."""
+    while True:
+        when = datetime.fromtimestamp(now_ms / 1000)
+        name = when.strftime("%Y%m%d%H%M%S") + f"{now_ms % 1000:03d}"
+        if not names or name > names[-1]:
+            return name
+        newest = datetime.strptime(names[-1][:14], "%Y%m%d%H%M%S")
+        now_ms = int(newest.timestamp() * 1000) + int(names[-1][14:]) + 1
+
+
+def index_geometry(size: int) -> tuple[int, int] | None:
+    """Return (slots, entries) of an index file of that size, if they are in Apache's ratio of 1:4.
+
+    The file itself does not tell them.
+    """
+    per_slot = INDEX_SLOT.itemsize + 4 * INDEX_ENTRY.itemsize
+    slots, rest = divmod(size - INDEX_HEADER_SIZE, per_slot)
+    return (slots, 4 * slots) if slots > 0 and rest == 0 else None

@@ -1,0 +1,209 @@
+"""One index file: a hash table on disk from message keys to physical offsets.
+
+I7  Entries are numbered from 1; a slot holds its newest entry, an entry the one before it in its
+    slot, always of a smaller number: chains end.
+I8  What the header does not count does not exist. Entries are written first, then slots, then the
+    header, so an insert that died is invisible; a slot that points at or beyond the count is
+    followed to the entry before.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.layout import (
+    INDEX_ENTRY,
+    INDEX_ENTRY_STRUCT,
+    INDEX_HEADER_SIZE,
+    INDEX_HEADER_STRUCT,
+    INDEX_SLOT,
+)
+
+_ENTRY_SIZE = INDEX_ENTRY.itemsize
+_SLOT_SIZE = INDEX_SLOT.itemsize
+_MOST_SECONDS = 0x7FFFFFFF
+
+
+class IndexHeader(NamedTuple):
+    """The first 40 bytes."""
+
+    begin_timestamp: int
+    end_timestamp: int
+    begin_physical_offset: int
+    end_physical_offset: int
+    used_slots: int
+    count: int
+
+
+class IndexFile:
+    """An index file with `slots` chains and room for `entries` - 1 entries."""
+
+    def __init__(self, path: Path, slots: int, entries: int, disk: Disk, *, writable: bool) -> None:
+        self.path, self.slots, self.entries = path, slots, entries
+        self._first_entry_at = INDEX_HEADER_SIZE + slots * _SLOT_SIZE
+        size = self._first_entry_at + entries * _ENTRY_SIZE
+        if writable and not path.exists():
+            # Slots are scattered writes to a mapping: their blocks must be there before.
+            disk.make_folder(path.parent)
+            self.file = disk.create(path, size, allocated=self._first_entry_at)
+        else:
+            self.file = disk.open(path, writable=writable)
+
+    def header(self) -> IndexHeader:
+        """Return the header; the count of a fresh file is 1, as nothing uses entry 0."""
+        data = self.file.read(0, INDEX_HEADER_SIZE)
+        header = IndexHeader(*INDEX_HEADER_STRUCT.unpack(data.ljust(INDEX_HEADER_SIZE, b"\0")))
+        count = min(max(header.count, 1), self.entries)
+        return header._replace(count=count)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no entry fits any more."""
+        return self.header().count >= self.entries
+
+    @property
+    def slot_view(self) -> npt.NDArray[Any]:
+        """All slots, mapped."""
+        data = self.file.view[INDEX_HEADER_SIZE : self._first_entry_at]
+        return data[: data.size // _SLOT_SIZE * _SLOT_SIZE].view(INDEX_SLOT)
+
+    @property
+    def entry_view(self) -> npt.NDArray[Any]:
+        """All entries from number 0 on, mapped."""
+        data = self.file.view[self._first_entry_at :]
+        return data[: data.size // _ENTRY_SIZE * _ENTRY_SIZE].view(INDEX_ENTRY)
+
+    def put(self, hashes: Ints, physical_offsets: Ints, timestamps: Ints) -> int:
+        """Insert as many of the entries as fit, in order; return how many did."""
+        header = self.header()
+        fitting = min(len(hashes), self.entries - header.count)
+        if fitting <= 0:
+            return 0
+        hashes, physical_offsets, timestamps = (
+            column[:fitting] for column in (hashes, physical_offsets, timestamps)
+        )
+        if header.count == 1:
+            header = header._replace(
+                begin_timestamp=int(timestamps[0]), begin_physical_offset=int(physical_offsets[0])
+            )
+        numbers = np.arange(header.count, header.count + fitting)
+        previous, changed_slots, newest, used = self._chain(hashes, numbers, header.count)
+        rows = np.empty(fitting, INDEX_ENTRY)
+        rows["key_hash"] = hashes
+        rows["physical_offset"] = physical_offsets
+        rows["seconds"] = _seconds_since(header.begin_timestamp, timestamps)
+        rows["previous"] = previous
+        self.file.write(memoryview(rows.view(np.uint8)), self._entry_at(header.count))
+        self.file.scatter(INDEX_HEADER_SIZE + changed_slots * _SLOT_SIZE, newest.astype(INDEX_SLOT))
+        self._write_header(
+            header._replace(
+                end_timestamp=int(timestamps[-1]),
+                end_physical_offset=int(physical_offsets[-1]),
+                used_slots=header.used_slots + used,
+                count=header.count + fitting,
+            )
+        )
+        return fitting
+
+    def _chain(self, hashes: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints, Ints, int]:
+        """Link new entries into the chains of their slots.
+
+        Returns:
+            The previous entry of each; the slots that change; their newest entries; how many of
+            these slots were empty.
+        """
+        slots = hashes % self.slots
+        order = np.argsort(slots, kind="stable")
+        by_slot, by_number = slots[order], numbers[order]
+        is_first = np.ones(len(order), bool)
+        is_first[1:] = by_slot[1:] != by_slot[:-1]
+        is_last = np.append(is_first[1:], True)
+        found = self.slot_view[by_slot[is_first]].astype(np.int64)
+        for at in np.flatnonzero(found >= count):  # left by an insert that died
+            found[at] = self._settle(int(found[at]), count)
+        previous = np.empty(len(order), np.int64)
+        chained = np.empty(len(order), np.int64)
+        chained[1:] = by_number[:-1]
+        chained[is_first] = found
+        previous[order] = chained
+        return previous, by_slot[is_last], by_number[is_last], int((found == 0).sum())
+
+    def put_one(self, key_hash: int, physical_offset: int, timestamp: int) -> bool:
+        """Insert one entry; return whether it fitted."""
+        header = self.header()
+        if header.count >= self.entries:
+            return False
+        if header.count == 1:
+            header = header._replace(
+                begin_timestamp=timestamp, begin_physical_offset=physical_offset
+            )
+        slot_at = INDEX_HEADER_SIZE + key_hash % self.slots * _SLOT_SIZE
+        previous = self._settle(_int(self.file.read(slot_at, _SLOT_SIZE)), header.count)
+        seconds = min(max(timestamp - header.begin_timestamp, 0) // 1000, _MOST_SECONDS)
+        entry = INDEX_ENTRY_STRUCT.pack(key_hash, physical_offset, seconds, previous)
+        self.file.write(entry, self._entry_at(header.count))
+        self.file.write(header.count.to_bytes(_SLOT_SIZE, "big"), slot_at)
+        self._write_header(
+            header._replace(
+                end_timestamp=timestamp,
+                end_physical_offset=physical_offset,
+                used_slots=header.used_slots + (previous == 0),
+                count=header.count + 1,
+            )
+        )
+        return True
+
+    def _settle(self, number: int, count: int) -> int:
+        """Return the newest entry of a chain that the header counts."""
+        while number >= count:
+            entry = self.file.read(self._entry_at(number), _ENTRY_SIZE)
+            before = INDEX_ENTRY_STRUCT.unpack(entry.ljust(_ENTRY_SIZE, b"\0"))[3]
+            number = before if before < number else 0
+        return max(number, 0)
+
+    def find(self, key_hash: int) -> list[tuple[int, int]]:
+        """Return (physical offset, store time in s) of a hash's entries, the newest first."""
+        header = self.header()
+        slot_at = INDEX_HEADER_SIZE + key_hash % self.slots * _SLOT_SIZE
+        number = self._settle(_int(self.file.read(slot_at, _SLOT_SIZE)), header.count)
+        view, unpack = memoryview(self.file.view), INDEX_ENTRY_STRUCT.unpack_from
+        found = []
+        while number > 0 and self._entry_at(number + 1) <= len(view):
+            entry_hash, offset, seconds, previous = unpack(view, self._entry_at(number))
+            if entry_hash == key_hash:
+                found.append((offset, header.begin_timestamp // 1000 + seconds))
+            number = previous if previous < number else 0
+        return found
+
+    def write_empty_header(self, like: IndexHeader) -> None:
+        """Begin a new file where the last one ended, as Apache's broker does."""
+        self._write_header(
+            IndexHeader(
+                like.end_timestamp,
+                like.end_timestamp,
+                like.end_physical_offset,
+                like.end_physical_offset,
+                0,
+                1,
+            )
+        )
+
+    def _write_header(self, header: IndexHeader) -> None:
+        self.file.write(INDEX_HEADER_STRUCT.pack(*header), 0)
+
+    def _entry_at(self, number: int) -> int:
+        return self._first_entry_at + number * _ENTRY_SIZE
+
+
+def _int(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _seconds_since(begin_ms: int, timestamps: Ints) -> Ints:
+    return np.clip((timestamps - begin_ms) // 1000, 0, _MOST_SECONDS)

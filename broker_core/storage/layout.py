@@ -1,0 +1,104 @@
+"""Every file of a store and every byte outside the records (those are in codec/layout.py).
+
+This module is the truth; docs/storage-format.md explains it and a test holds the two equal.
+All integers are big-endian, except in files under `rocketpy/`, which are ours alone.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+# --- names ------------------------------------------------------------------------------------
+
+COMMIT_LOG = "commitlog"
+CONSUME_QUEUE = "consumequeue"
+CONSUME_QUEUE_EXT = "consumequeue_ext"
+INDEX = "index"
+CONFIG = "config"
+CHECKPOINT = "checkpoint"
+ABORT = "abort"
+LOCK = "lock"
+OURS = "rocketpy"  # what Apache's broker does not know lies in here
+TAIL = f"{OURS}/tail"
+OPENERS = f"{OURS}/openers"
+CUT = f"{OURS}/cut"
+
+LOCK_TEXT = b"lock"
+FILE_NAME_DIGITS = 20
+
+
+def file_name(start: int) -> str:
+    """Return the name of the file whose first byte is byte `start` of its sequence."""
+    return f"{start:0{FILE_NAME_DIGITS}d}"
+
+
+# --- consume queue: one unit per message ------------------------------------------------------
+
+QUEUE_UNIT_FIELDS: tuple[tuple[str, str], ...] = (
+    ("physical_offset", ">i8"),
+    ("size", ">i4"),
+    ("tag_code", ">i8"),  # hash of the tag; a due time in SCHEDULE_TOPIC_XXXX; or an ext address
+)
+QUEUE_UNIT = np.dtype(list(QUEUE_UNIT_FIELDS))
+QUEUE_UNIT_STRUCT = struct.Struct(">qiq")
+QUEUE_UNIT_SIZE = QUEUE_UNIT.itemsize
+FILLER_SIZE = 0x7FFFFFFF  # in front of the first message of a queue that does not begin at 0
+
+# --- extended consume queue -------------------------------------------------------------------
+
+EXT_UNIT_STRUCT = struct.Struct(">hqqh")  # size, tag code, store time, bytes of bit map; bit map
+EXT_UNIT_SIZE = EXT_UNIT_STRUCT.size
+EXT_END = b"\xff\xff"  # size -1: the next unit is in the next file
+EXT_END_ROOM = 4  # kept free for it at the end of each file
+EXT_FIRST_ADDRESS = -(1 << 63)
+EXT_LAST_ADDRESS = -(1 << 31) - 1  # any tag code up to here is an address
+
+# --- index file -------------------------------------------------------------------------------
+
+INDEX_HEADER_FIELDS: tuple[tuple[str, str], ...] = (
+    ("begin_timestamp", ">i8"),
+    ("end_timestamp", ">i8"),
+    ("begin_physical_offset", ">i8"),
+    ("end_physical_offset", ">i8"),
+    ("used_slots", ">i4"),
+    ("count", ">i4"),  # number of the next entry: entries begin at 1
+)
+INDEX_HEADER_STRUCT = struct.Struct(">qqqqii")
+INDEX_HEADER_SIZE = INDEX_HEADER_STRUCT.size
+INDEX_SLOT = np.dtype(">i4")
+INDEX_ENTRY_FIELDS: tuple[tuple[str, str], ...] = (
+    ("key_hash", ">i4"),
+    ("physical_offset", ">i8"),
+    ("seconds", ">i4"),  # since the header's begin timestamp
+    ("previous", ">i4"),  # entry in the same slot, 0 for none
+)
+INDEX_ENTRY = np.dtype(list(INDEX_ENTRY_FIELDS))
+INDEX_ENTRY_STRUCT = struct.Struct(">iqii")
+
+# --- checkpoint -------------------------------------------------------------------------------
+
+CHECKPOINT_FIELDS: tuple[str, ...] = (
+    "physic_msg_timestamp",
+    "logics_msg_timestamp",
+    "index_msg_timestamp",
+    "master_flushed_offset",
+    "confirm_offset",
+    "logics_physical_offset",
+)
+CHECKPOINT_STRUCT = struct.Struct(">6q")
+CHECKPOINT_SIZE = 4096
+
+# --- rocketpy/tail: shared between the processes that have the store open ---------------------
+
+TAIL_STRUCT = struct.Struct("<8sqqI")  # magic, end of the log, newest store time, 1 while appending
+TAIL_MAGIC = b"RPYTAIL1"
+FLUSHED_STRUCT = struct.Struct("<qq")  # durable end of the log, and its complement as check
+FLUSHED_AT = 512  # a disk sector of its own: it is written without the lock
+TAIL_FILE_SIZE = 4096
+
+assert QUEUE_UNIT_SIZE == QUEUE_UNIT_STRUCT.size == 20
+assert INDEX_HEADER_SIZE == 40
+assert INDEX_ENTRY.itemsize == INDEX_ENTRY_STRUCT.size == 20
+assert EXT_UNIT_SIZE == 20

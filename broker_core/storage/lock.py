@@ -1,0 +1,130 @@
+"""Who may write: the store's lock between processes and threads, and who has the store open.
+
+`lock` is taken as Java's FileChannel.lock takes it, a POSIX record lock, so that our writers and
+Apache's broker exclude each other. Such a lock does not exclude threads of one process, and is lost
+when *any* descriptor of the file is closed in the process: hence one guard per process and path,
+a thread lock beside it, and a descriptor that is never closed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocketpy.broker_core.errors import StoreLockedError
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.layout import LOCK, LOCK_TEXT, OPENERS
+
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.00005, 0.002
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock on 64-bit Linux
+
+_guards: dict[tuple[int, int], StoreLock] = {}
+_guards_lock = threading.Lock()
+
+
+class StoreLock:
+    """The one guard of a store in this process: get it from lock_of()."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread_lock = threading.RLock()
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._depth = 0
+
+    @contextmanager
+    def held(self, timeout_s: float) -> Iterator[None]:
+        """Hold the lock; a thread that has it may take it again.
+
+        Raises:
+            StoreLockedError: another process kept it for longer than the time-out.
+        """
+        with self._thread_lock:
+            if self._depth == 0:
+                self._acquire(timeout_s)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)
+
+    def _acquire(self, timeout_s: float) -> None:
+        deadline, wait_s = time.monotonic() + timeout_s, _FIRST_WAIT_S
+        while True:
+            try:
+                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+                return
+            except (BlockingIOError, PermissionError):
+                if time.monotonic() >= deadline:
+                    raise StoreLockedError(self._path.parent, self.holder(), timeout_s) from None
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+    def holder(self) -> int | None:
+        """Return the pid of another process that holds the lock now, if the system tells."""
+        try:
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+            kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, fcntl.F_GETLK, asked))
+        except (OSError, struct.error):
+            return None
+        return None if kind == fcntl.F_UNLCK else pid
+
+    def forget_after_fork(self) -> None:
+        """Start anew in a child process, which inherits neither the lock nor its owner."""
+        self._thread_lock = threading.RLock()
+        self._depth = 0
+
+
+def lock_of(root: Path, disk: Disk) -> StoreLock:
+    """Return this process's guard of a store; makes the lock file if it is missing."""
+    path = root / LOCK
+    with _guards_lock:
+        if not path.exists():
+            disk.replace(path, LOCK_TEXT)
+        status = path.stat()
+        identity = status.st_dev, status.st_ino
+        if identity not in _guards:
+            _guards[identity] = StoreLock(path)
+        return _guards[identity]
+
+
+class Openers:
+    """Counts who has the store open for writing, by a shared lock that a dead process loses."""
+
+    def __init__(self, root: Path) -> None:
+        path = root / OPENERS
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def join(self) -> bool:
+        """Become one of them; return whether there was no other. Call while holding the lock."""
+        alone = self._try_alone()
+        fcntl.flock(self._fd, fcntl.LOCK_SH)
+        return alone
+
+    def leave(self) -> bool:
+        """Cease to be one of them; return whether it was the last. Call while holding the lock."""
+        alone = self._try_alone()
+        os.close(self._fd)
+        return alone
+
+    def _try_alone(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def _after_fork() -> None:
+    for guard in _guards.values():
+        guard.forget_after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,208 @@
+"""Reading without locks: entries of a queue to batches of columns, records of the log likewise.
+
+Readers find the end of a queue themselves. The last entry counts only when it agrees with the record
+it points at, so a store that a broker is writing to, Apache's included, can be read while it does.
+Every record that is handed out was checked: place, queue, queue offset, topic, and its check sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.codec.decoder import decode
+from rocketpy.broker_core.codec.gather import Ints, equal
+from rocketpy.broker_core.errors import CorruptStoreError, RecordError
+from rocketpy.broker_core.message import QueueOffset
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
+from rocketpy.broker_core.storage.consume_queue_ext import resolve
+from rocketpy.broker_core.storage.layout import FILLER_SIZE, file_name
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.salvage import next_sound_record
+
+BATCH_ROWS = 8_192  # what fits the cache best when decoded
+BATCH_BYTES = 32 << 20
+
+
+class QueueReader:
+    """Reads one queue. Any thread, any process, while others write."""
+
+    def __init__(self, parts: StoreParts, topic: str, queue_id: int) -> None:
+        self._parts = parts
+        self.queue: ConsumeQueue = parts.queues.get(topic, queue_id)
+
+    def range(self) -> tuple[QueueOffset, QueueOffset]:
+        """Return the first offset that is held and the one behind the last."""
+        end, last = self.queue.last()
+        if last is not None and not self._agrees(end - 1, last):
+            end = QueueOffset(
+                last_true(self._is_readable, self.queue.first_offset(), end - 1)
+            )
+        return self.queue.min_offset(self._parts.log.min_offset(), end), end
+
+    def _is_readable(self, offset: int) -> bool:
+        unit = self.queue.unit(offset)
+        return unit is not None and (unit.is_filler or self._agrees(offset, unit))
+
+    def _agrees(self, offset: int, unit: QueueUnit) -> bool:
+        if unit.is_filler:
+            return True
+        try:
+            message = self._parts.log.read(unit.physical_offset)
+        except CorruptStoreError:
+            # Older than the oldest file: gone by retention, not by damage.
+            return unit.physical_offset < self._parts.log.min_offset()
+        return (
+            message.queue_offset == offset
+            and message.queue_id == self.queue.queue_id
+            and message.topic == self.queue.topic
+        )
+
+    def timestamp(self, offset: int) -> int | None:
+        """Return the store time of an entry's record; None for an entry that has none."""
+        unit = self.queue.unit(offset)
+        if unit is None or unit.is_filler:
+            return None
+        return self._parts.log.read(unit.physical_offset).store_timestamp_ms
+
+    def offset_by_time(self, time_ms: int, *, upper: bool = False) -> QueueOffset:
+        """Return the first offset stored at or after a time; `upper`: the last at or before it.
+
+        Without such a message: the end of the queue; `upper`: the start of it.
+        """
+        low, end = self.range()
+
+        def is_before(offset: int) -> bool:
+            stored = self.timestamp(offset)
+            return stored is None or (stored <= time_ms if upper else stored < time_ms)
+
+        found = last_true(is_before, low, end)
+        return QueueOffset(max(found - 1, low) if upper else found)
+
+    def batches(
+        self,
+        start: int,
+        end: int,
+        schema: pa.Schema,
+        *,
+        tag_codes: Ints | None = None,
+        check: bool = True,
+        decompress: bool = True,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages from `start` up to `end`, those with one of the tag codes if given."""
+        while start < end:
+            units = self.queue.units(start, min(end, start + BATCH_ROWS))
+            if not len(units):
+                raise CorruptStoreError(self.queue.files.folder, start, "the queue has no such entry")
+            sizes = np.cumsum(units["size"].astype(np.int64))
+            count = max(1, int(np.searchsorted(sizes, BATCH_BYTES, side="right")))
+            count = min(count, len(units))
+            offsets = np.arange(start, start + count)
+            for block in self._blocks(units[:count], offsets, tag_codes, check):
+                yield self._decode(block, schema, decompress)
+            start += count
+
+    def _decode(
+        self, block: RecordBlock, schema: pa.Schema, decompress: bool
+    ) -> pa.RecordBatch:
+        try:
+            return decode(
+                block, schema, broker=self._parts.config.broker_name, decompress=decompress
+            )
+        except RecordError as cause:
+            raise CorruptStoreError(self.queue.files.folder, cause.at, cause.reason) from cause
+
+    def _blocks(
+        self, units: npt.NDArray[np.void], offsets: Ints, tag_codes: Ints | None, check: bool
+    ) -> Iterator[RecordBlock]:
+        wanted = units["size"] != FILLER_SIZE
+        if tag_codes is not None:
+            codes = units["tag_code"].astype(np.int64)
+            ext = self._parts.queues.ext(self.queue.topic, self.queue.queue_id)
+            wanted &= np.isin(resolve(codes, ext), tag_codes)
+        if not wanted.all():
+            units, offsets = units[wanted], offsets[wanted]
+        physical = units["physical_offset"].astype(np.int64)
+        file_size = self._parts.log.file_size
+        bounds = np.flatnonzero(np.diff(physical // file_size)) + 1
+        for rows in np.split(np.arange(len(units)), bounds):
+            if rows.size:
+                yield self._checked(physical[rows], units["size"][rows], offsets[rows], check)
+
+    def _checked(
+        self, physical: Ints, sizes: npt.NDArray[np.int32], offsets: Ints, check: bool
+    ) -> RecordBlock:
+        """Return the records that entries point at, all found to be theirs."""
+        start = self._parts.log.files.start_of(int(physical[0]))
+        path = self._parts.log.files.folder / file_name(start)
+        data = self._parts.log.data_at(start)
+        if data is None:
+            raise CorruptStoreError(path, int(physical[0]), "the file of the log is missing")
+        try:
+            block = RecordBlock(data, physical - start)
+        except RecordError as cause:
+            raise CorruptStoreError(path, cause.at + start, cause.reason) from cause
+        topic = self.queue.topic.encode()
+        agrees = (
+            (block.sizes == sizes)
+            & (block.head["physical_offset"] == physical)
+            & (block.head["queue_offset"] == offsets)
+            & (block.head["queue_id"] == self.queue.queue_id)
+            & (block.topic_lengths == len(topic))
+        )
+        if agrees.all():
+            agrees &= equal(data, block.topic_at, topic)
+        _require(agrees, path, physical, "the record is not the one that the queue means")
+        if check:
+            _require(block.sound(), path, physical, "the record does not match its check sum")
+        return block
+
+
+def _require(holds: npt.NDArray[np.bool_], path: object, physical: Ints, reason: str) -> None:
+    if not holds.all():
+        raise CorruptStoreError(str(path), int(physical[int(np.argmin(holds))]), reason)
+
+
+def scan(
+    parts: StoreParts, schema: pa.Schema, *, start: int | None = None, end: int | None = None,
+    check: bool = True, decompress: bool = True,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Yield all messages of the log between two physical offsets, in log order; needs no queue.
+
+    Raises:
+        CorruptStoreError: a record is damaged and not the torn end of the log.
+    """
+    position = start if start is not None else int(parts.log.min_offset())
+    for segment in parts.log.walk(position, end):
+        if segment.block is None:
+            position = segment.end
+            continue
+        block = segment.block
+        if check:
+            sound = block.sound() & (block.head["physical_offset"] == segment.physical_offsets())
+            if not sound.all():
+                block = block.take(np.arange(int(np.argmin(sound))))
+        for first in range(0, len(block), BATCH_ROWS):
+            part = block.take(np.arange(first, min(first + BATCH_ROWS, len(block))))
+            yield decode(part, schema, broker=parts.config.broker_name, decompress=decompress)
+        position = segment.file_start + (
+            int(block.starts[-1] + block.sizes[-1]) if len(block) else position - segment.file_start
+        )
+        if len(block) < len(segment.block):
+            break
+    if check and (end is None or position < end):
+        _refuse_damage(parts, position)
+
+
+def _refuse_damage(parts: StoreParts, position: int) -> None:
+    """Bytes behind the last record are fine as a torn end, not with records behind them."""
+    if parts.log.is_free(position):
+        return
+    found = next_sound_record(parts.log, position)
+    if found is not None and found != position:  # at the position: written since
+        path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
+        raise CorruptStoreError(path, position, f"no sound record, but one follows at {found}")

@@ -1,0 +1,182 @@
+"""The message store: opens, owns and closes the parts, and keeps them durable in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocketpy.broker_core.clock import Clock
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.errors import ReadOnlyStoreError, StoreClosedError, StoreNotFoundError
+from rocketpy.broker_core.message import Message
+from rocketpy.broker_core.metadata import (
+    ConfigFile,
+    DelayOffsets,
+    GroupTable,
+    OffsetTable,
+    TopicConfig,
+    TopicTable,
+)
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.durability import make_checkpoint
+from rocketpy.broker_core.storage.flush import Flusher
+from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
+from rocketpy.broker_core.storage.lock import Openers, lock_of
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.recovery import recover
+from rocketpy.broker_core.storage.retention import delete_expired
+from rocketpy.broker_core.storage.support import adapt, is_store, refuse_unsupported
+from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
+
+log = logging.getLogger(__name__)
+
+_RETENTION_INTERVAL_S = 10  # as Apache's broker looks
+
+
+class MessageStore:
+    """One open store directory. Threads may share it."""
+
+    def __init__(
+        self,
+        root: Path,
+        config: StoreConfig,
+        *,
+        clock: Clock,
+        read_only: bool = False,
+        sync_flush: bool = False,
+        disk: Disk | None = None,
+    ) -> None:
+        self.root, self.clock, self.read_only = root, clock, read_only
+        self._disk, self._sync_flush, self._is_closed = disk or Disk(), sync_flush, False
+        if not is_store(root):
+            if read_only:
+                raise StoreNotFoundError(root)
+            self._disk.make_folder(root / COMMIT_LOG)
+        refuse_unsupported(root)
+        config = adapt(root, config)
+        if not read_only:
+            self._disk.make_folder(root / OURS)
+            self._disk.make_folder(root / CONFIG)
+        self.parts = StoreParts(root, config, self._disk, writable=not read_only)
+        self.topics = TopicTable(self._config_file(TopicTable.FILE_NAME))
+        self.groups = GroupTable(self._config_file(GroupTable.FILE_NAME))
+        self.offsets = OffsetTable(self._config_file(OffsetTable.FILE_NAME))
+        self.delay_offsets = DelayOffsets(self._config_file(DelayOffsets.FILE_NAME))
+        if not read_only:
+            self._open_for_writing()
+
+    def _config_file(self, name: str) -> ConfigFile:
+        return ConfigFile(self.root / CONFIG / name, self._disk)
+
+    def _open_for_writing(self) -> None:
+        self._lock = lock_of(self.root, self._disk)
+        self._writer = Writer(self.parts, self._lock, self.clock)
+        self._flusher = Flusher(self.parts)
+        with self._lock.held(self.parts.config.lock_timeout_s):
+            self._openers = Openers(self.root)
+            if self._openers.join() and (self.root / ABORT).exists():
+                recover(self.parts)
+            self._writer.mark_open()
+            with self._writer.owned() as state:
+                make_checkpoint(self.parts, self._flusher, state)
+        self._stop = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="rocketpy-keeper", daemon=True)
+        self._keeper.start()
+
+    def require_open(self) -> None:
+        """Raise if the store was closed."""
+        if self._is_closed:
+            raise StoreClosedError(self.root)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the store's lock."""
+        self.require_open()
+        with self._lock.held(self.parts.config.lock_timeout_s):
+            yield
+
+    def create_topic(self, name: str, queues: int | None) -> TopicConfig:
+        """Make a topic, or give one that exists more queues."""
+        self.require_open()
+        if self.read_only:
+            raise ReadOnlyStoreError(self.root, "create a topic")
+        with self.locked():
+            old = self.topics.get(name)
+            wanted = queues or (old.write_queues if old else self.parts.config.default_topic_queues)
+            if old is not None and old.write_queues >= wanted:
+                return old
+            new = TopicConfig(name, read_queues=wanted, write_queues=wanted)
+            limit = self.parts.config.max_topic_length
+            self.topics.put(new, now_ms=self.clock.now_ms(), name_limit=limit)
+            return new
+
+    def append_one(self, message: Message) -> Message:
+        """Store one message; durable on return under sync flush."""
+        placed, end = self._writer.append_one(message)
+        if self._sync_flush:
+            self._flusher.flush_to(end)
+        return placed
+
+    def append(self, batch: EncodedBatch) -> Placed:
+        """Store a batch; durable only after acknowledge()."""
+        return self._writer.append(batch)
+
+    def acknowledge(self) -> None:
+        """Return when what was appended may be acknowledged."""
+        if self._sync_flush:
+            self.flush()
+
+    def flush(self) -> None:
+        """Return when all that was appended is durable."""
+        self.require_open()
+        if not self.read_only:
+            state = self.parts.tail.read()
+            if state is not None:
+                self._flusher.flush_to(state.end)
+
+    def clean(self) -> list[Path]:
+        """Delete what retention no longer keeps."""
+        with self._writer.owned() as state:
+            return delete_expired(self.parts, state.end, self.clock.now_ms())
+
+    def close(self) -> None:
+        """Make all durable; the last of all processes also marks the stop as clean."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self.read_only:
+            return
+        self._stop.set()
+        self._keeper.join(timeout=30)
+        with self._writer.owned() as state:
+            make_checkpoint(self.parts, self._flusher, state)
+            if self._openers.leave():
+                self._disk.remove(self.root / ABORT)
+        self.parts.forget_files()
+
+    def _keep(self) -> None:
+        """Sync the log every half second, all else now and then, and delete expired files."""
+        config = self.parts.config
+        checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
+        retention_due = time.monotonic() + _RETENTION_INTERVAL_S
+        checkpointed = self.parts.tail.read()
+        while not self._stop.wait(config.flush_interval_ms / 1000):
+            try:
+                state = self.parts.tail.read()
+                if state is not None:
+                    self._flusher.flush_to(state.end)
+                if time.monotonic() >= checkpoint_due and state != checkpointed:
+                    with self._writer.owned() as state:
+                        pass
+                    make_checkpoint(self.parts, self._flusher, state)
+                    checkpointed = state
+                    checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
+                if time.monotonic() >= retention_due:
+                    self.clean()
+                    retention_due = time.monotonic() + _RETENTION_INTERVAL_S
+            except Exception:
+                log.exception("%s: upkeep failed, trying again", self.root)

@@ -1,0 +1,72 @@
+"""`rocketpy/tail`: where the log ends, for all processes that have the store open.
+
+`end`, `stored_ms` and `appending` are written by the holder of the store's lock alone. An append
+that died leaves `appending` set, and the next holder finishes or cuts what it left. `flushed` is
+written by whoever synced the log; it may lag, it never runs ahead of what is durable, so damage
+below it cannot be the trace of a crash.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from rocketpy.broker_core.message import PhysicalOffset
+from rocketpy.broker_core.storage.disk import Disk, DiskFile
+from rocketpy.broker_core.storage.layout import (
+    FLUSHED_AT,
+    FLUSHED_STRUCT,
+    TAIL,
+    TAIL_FILE_SIZE,
+    TAIL_MAGIC,
+    TAIL_STRUCT,
+)
+
+
+class TailState(NamedTuple):
+    """What the tail file says."""
+
+    end: PhysicalOffset
+    stored_ms: int  # the newest store timestamp: none may be older
+    appending: bool
+
+
+class TailFile:
+    """The shared end of the log."""
+
+    def __init__(self, root: Path, disk: Disk, *, writable: bool) -> None:
+        path = root / TAIL
+        self._file: DiskFile | None
+        if writable and not path.exists():
+            # Allocated, so that a full disk cannot keep an append from being marked.
+            self._file = disk.create(path, TAIL_FILE_SIZE, allocated=TAIL_FILE_SIZE)
+        else:
+            self._file = disk.open(path, writable=writable) if path.exists() else None
+
+    def read(self) -> TailState | None:
+        """Return the state; None if it was never written or is not a tail file."""
+        data = self._file.read(0, TAIL_STRUCT.size) if self._file else b""
+        if len(data) < TAIL_STRUCT.size:
+            return None
+        magic, end, stored_ms, appending = TAIL_STRUCT.unpack(data)
+        return TailState(end, stored_ms, bool(appending)) if magic == TAIL_MAGIC else None
+
+    def write(self, state: TailState) -> None:
+        """Publish a state. Call while holding the store's lock."""
+        assert self._file is not None
+        data = TAIL_STRUCT.pack(TAIL_MAGIC, state.end, state.stored_ms, state.appending)
+        self._file.write(data, 0)
+
+    def flushed(self) -> int:
+        """Return an end up to which the log is durable: a lower bound."""
+        data = self._file.read(FLUSHED_AT, FLUSHED_STRUCT.size) if self._file else b""
+        if len(data) < FLUSHED_STRUCT.size:
+            return 0
+        end, complement = FLUSHED_STRUCT.unpack(data)
+        return int(end) if end == ~complement else 0
+
+    def write_flushed(self, end: int) -> None:
+        """Say that the log is durable up to `end`. Needs no lock."""
+        assert self._file is not None
+        if end > self.flushed():
+            self._file.write(FLUSHED_STRUCT.pack(end, ~end), FLUSHED_AT)

@@ -1,0 +1,1 @@
+"""The Spark connector: `format("rocketpy")` for batch and streaming, reading and writing."""

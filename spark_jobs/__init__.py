@@ -1,0 +1,1 @@
+"""Spark jobs over a store or a cluster: rebalance, redelivery, dead-letter replay, backfill."""

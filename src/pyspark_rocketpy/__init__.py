@@ -1,0 +1,1 @@
+"""What Spark finds when it looks through the modules named `pyspark_*` for data sources."""

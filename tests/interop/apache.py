@@ -1,0 +1,166 @@
+"""A real Apache RocketMQ name server and broker on a given store directory.
+
+Everything listens on 127.0.0.1 with free ports; only the broker's HA port can't be bound to an
+address and listens on all. Logs and configuration lie in a temporary folder, never in the store.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from tests.interop.installation import install
+from tests.interop.java_process import JavaProcess, java_command
+from tests.interop.registration import register
+from tests.interop.rocketmq_tool import RocketMqTool
+
+LOOPBACK = "127.0.0.1"
+BROKER_NAME = "interop-broker"
+
+Setting = str | int | bool
+
+DEFAULT_SETTINGS: Mapping[str, Setting] = {
+    "brokerClusterName": "interop",
+    "brokerName": BROKER_NAME,
+    "brokerId": 0,
+    "brokerRole": "ASYNC_MASTER",
+    "flushDiskType": "ASYNC_FLUSH",
+    "brokerIP1": LOOPBACK,
+    "brokerIP2": LOOPBACK,
+    "bindAddress": LOOPBACK,
+    "timerWheelEnable": False,  # 38 MB of file and a start that waits for it
+    # The store must stay as it is: nothing expires, and a full disk elsewhere is not our matter.
+    "fileReservedTime": 24 * 365 * 100,
+    "diskMaxUsedSpaceRatio": 95,
+    "diskSpaceCleanForciblyRatio": 98,
+    "diskSpaceWarningLevelRatio": 99,
+    "cleanFileForciblyEnable": False,
+}
+
+
+class ApacheBroker:
+    """A name server and a broker, started on entry and stopped on exit.
+
+    `settings` are Apache's broker settings (`mappedFileSizeCommitLog` and so on); they come after
+    the defaults above and win over them. The store directory is made when missing.
+    """
+
+    def __init__(self, store: Path, *, settings: Mapping[str, Setting]) -> None:
+        self._store = store
+        self._settings = {**DEFAULT_SETTINGS, **settings}
+        self._installation = install()
+        self._home = Path()
+        self._processes: list[JavaProcess] = []  # in the order of their start
+        self.namesrv_addr = ""
+        self.broker_addr = ""
+
+    def __enter__(self) -> ApacheBroker:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.stop()
+        else:
+            self.kill()
+
+    @property
+    def tool(self) -> RocketMqTool:
+        """Java clients that talk to this broker."""
+        return RocketMqTool(self._installation.class_path, self.namesrv_addr, home=self._home)
+
+    def start(self) -> None:
+        """Start both and return when the broker is registered and serves.
+
+        Raises:
+            RuntimeError: one of them did not come up; shows the tail of its log.
+        """
+        self._home = Path(tempfile.mkdtemp(prefix="rocketpy-apache-"))
+        name_server_port, broker_port, ha_port = _free_ports()
+        self.namesrv_addr = f"{LOOPBACK}:{name_server_port}"
+        self.broker_addr = f"{LOOPBACK}:{broker_port}"
+        try:
+            self._launch(
+                "org.apache.rocketmq.namesrv.NamesrvStartup",
+                {
+                    "listenPort": name_server_port,
+                    "bindAddress": LOOPBACK,
+                    "kvConfigPath": f"{self._home}/kvConfig.json",
+                },
+            )
+            self._launch(
+                "org.apache.rocketmq.broker.BrokerStartup",
+                {
+                    **self._settings,
+                    "namesrvAddr": self.namesrv_addr,
+                    "listenPort": broker_port,
+                    "haListenPort": ha_port,
+                    "storePathRootDir": str(self._store),
+                    "storePathCommitLog": str(self._store / "commitlog"),
+                },
+            )
+            register((LOOPBACK, broker_port), (LOOPBACK, name_server_port), topic=BROKER_NAME)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """End the broker by SIGTERM: the store is closed cleanly.
+
+        Raises:
+            RuntimeError: it had died before or did not end in time; shows the tail of its log.
+        """
+        try:
+            self._processes[-1].stop()
+        finally:
+            self.kill()  # the name server has nothing to save
+
+    def kill(self) -> None:
+        """End what is still running by SIGKILL; the second call does nothing."""
+        while self._processes:
+            self._processes.pop().kill()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _launch(self, main_class: str, settings: Mapping[str, Setting]) -> None:
+        name = main_class.rpartition(".")[2]
+        configuration = self._home / f"{name}.conf"
+        configuration.write_text(
+            "".join(f"{key}={_as_property(value)}\n" for key, value in settings.items())
+        )
+        command = java_command(
+            *(main_class, "-c", str(configuration)),
+            class_path=self._installation.class_path,
+            home=self._home,
+        )
+        process = JavaProcess(command, home=self._home, log=self._home / f"{name}.log")
+        self._processes.append(process)
+        process.wait_for("boot success")
+
+
+def _as_property(value: Setting) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _free_ports() -> tuple[int, int, int]:
+    """Return free ports for the name server, the broker (and two below it) and HA."""
+    while True:
+        with socket.socket() as name_server, socket.socket() as broker, socket.socket() as ha:
+            for holder in (name_server, broker, ha):
+                holder.bind((LOOPBACK, 0))
+            ports = (name_server, broker, ha)
+            chosen = tuple(holder.getsockname()[1] for holder in ports)
+            with socket.socket() as vip:
+                try:
+                    vip.bind((LOOPBACK, chosen[1] - 2))
+                except OSError:
+                    continue
+            return chosen[0], chosen[1], chosen[2]
