@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.compression import CODECS, deflate
-from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE
+from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MAX_PROPERTIES
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
     MessageNotFoundError,
@@ -42,6 +42,7 @@ from rocketpy.broker_core.message import (
     UniqueKeys,
     join_keys,
     join_properties,
+    offset_id,
     parse_offset_id,
 )
 from rocketpy.broker_core.metadata import OffsetTable, TopicConfig
@@ -205,13 +206,8 @@ class Store:
         )
         self._check_limits(message)
         placed = self._store.append_one(message)
-        return Receipt(
-            placed.msg_id,
-            placed.queue_id,
-            placed.queue_offset,
-            placed.physical_offset,
-            placed.store_timestamp_ms,
-        )
+        msg_id = offset_id(message.store_host, placed.physical_offset)
+        return Receipt(msg_id, message.queue_id, *placed[:3])
 
     def append(self, topic: str, data: object) -> AppendResult:
         """Store the rows of an Arrow table: the bulk path. Columns are those of intake.py.
@@ -241,7 +237,7 @@ class Store:
             raise ReadOnlyStoreError(self.path, action)
 
     def _writable_topic(self, name: str) -> TopicConfig:
-        config = self._store.topics.get(name)
+        config = self._store.topic(name)
         if config is None:
             raise TopicNotFoundError(name, self._store.topics.all())
         if not config.is_writable:
@@ -267,10 +263,11 @@ class Store:
             raise MessageRefusedError(
                 "body", f"{len(message.stored_body)} bytes, the limit is {limit} (max_message_size)"
             )
-        size = len(join_properties(message.properties))
-        limit = self.config.max_properties_length - CHECKSUM_SIZE * message.has_checksum
-        if size > limit:
-            raise MessageRefusedError("properties", f"{size} bytes in all, the limit is {limit}")
+        limit = self.config.max_properties_length
+        if limit < MAX_PROPERTIES:  # otherwise the record's own limit says it
+            size = len(join_properties(message.properties)) + CHECKSUM_SIZE * message.has_checksum
+            if size > limit:
+                raise MessageRefusedError("properties", f"{size} bytes in all, the limit is {limit}")
 
     # --- out ------------------------------------------------------------------------------------
 

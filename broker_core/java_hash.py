@@ -6,6 +6,9 @@ It runs over UTF-16 units: one byte each for ASCII, which is the vectorised case
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -14,15 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _MASK = 0xFFFFFFFF
+_POWERS = [pow(31, exponent, 1 << 32) for exponent in range(256)]
+
+assert sys.byteorder == "little"  # the codec reads Arrow's buffers, which are
 
 
 def string_hash(text: str) -> int:
     """Return what `text.hashCode()` is in Java: a signed 32-bit number."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & _MASK
+    if text.isascii():
+        units: Sequence[int] = text.encode()
+    else:
+        units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+    if len(units) > len(_POWERS):
+        _POWERS.extend(_more_powers(len(units)))
+    value = sum(map(mul, reversed(units), _POWERS)) & _MASK
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _more_powers(count: int) -> list[int]:
+    return [pow(31, exponent, 1 << 32) for exponent in range(len(_POWERS), count)]
 
 
 def index_key_hash(text: str) -> int:

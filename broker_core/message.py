@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import NamedTuple, NewType
 
 from rocketpy.broker_core.errors import MessageNotFoundError, MessageRefusedError
@@ -45,7 +46,7 @@ class Host(NamedTuple):
 
     def packed(self) -> bytes:
         """Return the address (4 or 16 bytes) and the port as 4 bytes."""
-        return ipaddress.ip_address(self.address).packed + struct.pack(">i", self.port)
+        return _packed(self)
 
     @classmethod
     def unpack(cls, data: bytes) -> Host:
@@ -54,6 +55,11 @@ class Host(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.address}]:{self.port}" if self.is_v6 else f"{self.address}:{self.port}"
+
+
+@lru_cache(maxsize=1024)
+def _packed(host: Host) -> bytes:
+    return ipaddress.ip_address(host.address).packed + struct.pack(">i", host.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +108,13 @@ def index_keys(properties: Mapping[str, str]) -> list[str]:
 
 def join_properties(properties: Mapping[str, str]) -> bytes:
     """Return the property string of a record, each entry closed by its separator."""
-    for name, value in properties.items():
-        if not name or name == CHECKSUM:
-            raise MessageRefusedError(f"property {name!r}", "the name is empty or reserved")
-        if any(mark in text for mark in (_NAME_VALUE, _PROPERTY) for text in (name, value)):
-            raise MessageRefusedError(
-                f"property {name!r}", "the bytes 0x01 and 0x02 separate properties: leave them out"
-            )
+    if "" in properties or CHECKSUM in properties:
+        raise MessageRefusedError("properties", f"a name is empty or {CHECKSUM}, which is reserved")
     text = "".join(f"{name}{_NAME_VALUE}{value}{_PROPERTY}" for name, value in properties.items())
+    if text.count(_NAME_VALUE) + text.count(_PROPERTY) != 2 * len(properties):
+        raise MessageRefusedError(
+            "properties", "the bytes 0x01 and 0x02 separate properties: leave them out"
+        )
     try:
         return text.encode()
     except UnicodeEncodeError as cause:

@@ -6,14 +6,17 @@ It is the readable statement of the format, used where messages come one by one.
 
 from __future__ import annotations
 
+import struct
 import zlib
 
 from rocketpy.broker_core.codec.compression import inflate
 from rocketpy.broker_core.codec.layout import (
+    ANY_HOST_V6,
     BLANK_SIZE,
     CHECKSUM_DIGITS,
     CHECKSUM_NAME,
     CHECKSUM_SIZE,
+    HEAD,
     HEAD_STRUCT,
     HOST_V4_SIZE,
     HOST_V6_SIZE,
@@ -41,6 +44,8 @@ from rocketpy.broker_core.message import (
 
 CHECKSUM_HEAD = CHECKSUM_NAME + bytes([NAME_VALUE_SEPARATOR])
 _POSITIVE = 0x7FFFFFFF
+_PLACE = struct.Struct(">qq")  # queue offset and physical offset stand side by side
+_PLACE_AT = HEAD.fields["queue_offset"][1]  # type: ignore[index]
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -77,9 +82,11 @@ def encode_record(message: Message) -> bytes:
             "properties", f"{properties_length} bytes in all, a record holds {MAX_PROPERTIES}"
         )
     born, store = message.born_host.packed(), message.store_host.packed()
-    sys_flag = message.sys_flag & ~(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
-    sys_flag |= SysFlag.BORN_HOST_V6 if message.born_host.is_v6 else 0
-    sys_flag |= SysFlag.STORE_HOST_V6 if message.store_host.is_v6 else 0
+    sys_flag = message.sys_flag & ~ANY_HOST_V6
+    if len(born) > HOST_V4_SIZE:
+        sys_flag |= int(SysFlag.BORN_HOST_V6)
+    if len(store) > HOST_V4_SIZE:
+        sys_flag |= int(SysFlag.STORE_HOST_V6)
     body = message.stored_body
     rest = b"".join(
         (
@@ -109,6 +116,17 @@ def encode_record(message: Message) -> bytes:
     )
     record = head + rest
     return record + checksum_property(record) if message.has_checksum else record
+
+
+def place_record(
+    record: bytearray, message: Message, queue_offset: int, physical_offset: int, stored_ms: int
+) -> None:
+    """Write into an encoded record what the log decides, then its check sum anew."""
+    _PLACE.pack_into(record, _PLACE_AT, queue_offset, physical_offset)
+    stored_at = HEAD_STRUCT.size + (HOST_V6_SIZE if message.born_host.is_v6 else HOST_V4_SIZE)
+    record[stored_at : stored_at + 8] = stored_ms.to_bytes(8, "big")
+    if message.has_checksum:
+        record[-CHECKSUM_SIZE:] = checksum_property(memoryview(record)[:-CHECKSUM_SIZE])
 
 
 def decode_record(data: bytes | memoryview, at: int = 0) -> Message:

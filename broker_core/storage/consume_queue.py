@@ -84,20 +84,36 @@ class ConsumeQueue:
 
     def last(self) -> tuple[QueueOffset, QueueUnit | None]:
         """Return the number behind the last entry, and that entry."""
-        offset = self._known_end
-        unit = self.unit(offset - 1) if offset else None
-        if unit is None or self.unit(offset) is not None:
-            offset = self._end_by_search(offset if unit else self.first_offset())
-            unit = self.unit(offset - 1) if offset else None
-        self._known_end = offset
-        return QueueOffset(offset), unit
+        unit, following = self._pair(self._known_end)
+        if unit is None or following is not None:
+            low = self._known_end if unit else self.first_offset()
+            self._known_end = self._end_by_search(low)
+            unit = self.unit(self._known_end - 1) if self._known_end else None
+        return QueueOffset(self._known_end), unit
+
+    def _pair(self, offset: int) -> tuple[QueueUnit | None, QueueUnit | None]:
+        """Return the entry before `offset` and the one there."""
+        at = (offset - 1) * QUEUE_UNIT_SIZE
+        data = self.files.read(at, 2 * QUEUE_UNIT_SIZE) if offset else b""
+        if len(data) == 2 * QUEUE_UNIT_SIZE:  # both in one file, the usual case
+            before, there = (QueueUnit(*unit) for unit in QUEUE_UNIT_STRUCT.iter_unpack(data))
+            return before if before.size else None, there if there.size else None
+        return self.unit(offset - 1) if offset else None, self.unit(offset)
 
     def _end_by_search(self, low: int) -> int:
+        """Look ahead in growing steps, then bisect: what others append is mostly little."""
+
+        def is_written(offset: int) -> bool:
+            return self.unit(offset) is not None
+
         starts = self.files.starts()
         if not starts:
             return low
-        high = (starts[-1] + self.files.file_size) // QUEUE_UNIT_SIZE
-        return last_true(lambda offset: self.unit(offset) is not None, low, high)
+        highest = (starts[-1] + self.files.file_size) // QUEUE_UNIT_SIZE
+        step = 1
+        while low + step < highest and is_written(low + step - 1):
+            low, step = low + step, step * 2
+        return last_true(is_written, low, min(low + step, highest))
 
     def min_offset(self, log_start: int, end: int) -> QueueOffset:
         """Return the first entry whose record the log still has."""
@@ -118,6 +134,7 @@ class ConsumeQueue:
         start = self.files.start_of(at)
         file = self.files.file_for_writing(start)
         file.write(QUEUE_UNIT_STRUCT.pack(*unit), at - start)
+        self._known_end = offset + 1
 
     def fill_before(self, offset: int) -> None:
         """Write fillers where a queue that begins at `offset` has room before it."""

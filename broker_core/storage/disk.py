@@ -46,6 +46,11 @@ class DiskFile:
         return np.frombuffer(mmap.mmap(self._fd, self.size, prot=mmap.PROT_READ), np.uint8)
 
     @cached_property
+    def memory(self) -> memoryview:
+        """The file's bytes, mapped, for reads too small for numpy."""
+        return memoryview(self.view)
+
+    @cached_property
     def _writable_view(self) -> npt.NDArray[np.uint8]:
         return np.frombuffer(mmap.mmap(self._fd, self.size), np.uint8)
 
@@ -72,6 +77,10 @@ class DiskFile:
     def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
         """Write values to positions that are multiples of their size, in allocated blocks."""
         self._writable_view.view(values.dtype)[positions // values.dtype.itemsize] = values
+
+    def poke(self, data: bytes, at: int) -> None:
+        """Write a few bytes to an allocated block: as scatter(), for one value."""
+        memoryview(self._writable_view)[at : at + len(data)] = data
 
     def zero(self, start: int, end: int) -> None:
         """Make a range zero; holes stay holes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,22 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import index_key_hash, string_hash, string_hashes
-from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, TAGS, UNIQ_KEY, Message
+from rocketpy.broker_core.message import (
+    KEY_SEPARATOR,
+    KEYS,
+    TAGS,
+    UNIQ_KEY,
+    Message,
+    PhysicalOffset,
+    QueueOffset,
+)
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT
 from rocketpy.broker_core.storage.parts import StoreParts
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _DELAY = "DELAY"
+_COMMIT, _ROLLBACK = int(SysFlag.TRANSACTION_COMMIT), int(SysFlag.TRANSACTION_ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +112,12 @@ class Dispatch:
 def queued(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which messages have a queue entry: not those of open or undone transactions."""
     kinds = sys_flags & TRANSACTION_MASK
-    return (kinds == 0) | (kinds == int(SysFlag.TRANSACTION_COMMIT))
+    return (kinds == 0) | (kinds == _COMMIT)
 
 
 def indexed(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which messages are in the index: not those of undone transactions."""
-    return (sys_flags & TRANSACTION_MASK) != int(SysFlag.TRANSACTION_ROLLBACK)
+    return (sys_flags & TRANSACTION_MASK) != _ROLLBACK
 
 
 def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iterator[Dispatch]:
@@ -202,30 +212,35 @@ def _hashed_tags(tags: pa.Array, prefix: str) -> tuple[Ints, Ints]:
     return rows, hashes[codes[rows]]
 
 
-def tag_code_of(message: Message, config: StoreConfig) -> int:
+def tag_code_of(message: Message, stored_ms: int, config: StoreConfig) -> int:
     """Return the tag code of one message."""
-    level = message.properties.get(_DELAY, "")
-    if message.topic == SCHEDULE_TOPIC and level.isdigit() and int(level) > 0:
-        return message.store_timestamp_ms + config.delay_ms(int(level))
+    if message.topic == SCHEDULE_TOPIC:
+        level = message.properties.get(_DELAY, "")
+        if level.isdigit() and int(level) > 0:
+            return stored_ms + config.delay_ms(int(level))
     tag = message.properties.get(TAGS)
     return string_hash(tag) if tag else 0
 
 
-def dispatch_one(message: Message, size: int, parts: StoreParts) -> None:
+class PlacedOne(NamedTuple):
+    """Where one message went."""
+
+    queue_offset: QueueOffset
+    physical_offset: PhysicalOffset
+    stored_ms: int
+    end: PhysicalOffset  # of the log behind it
+
+
+def dispatch_one(message: Message, placed: PlacedOne, size: int, parts: StoreParts) -> None:
     """Write the queue entry and the index entries of one message."""
     kind = message.sys_flag & TRANSACTION_MASK
-    if kind in (0, SysFlag.TRANSACTION_COMMIT):
-        code = tag_code_of(message, parts.config)
+    if kind in (0, _COMMIT):
+        code = tag_code_of(message, placed.stored_ms, parts.config)
         if parts.config.consume_queue_ext:
             ext = parts.queues.ext(message.topic, message.queue_id)
-            stored = np.array([message.store_timestamp_ms], np.int64)
-            code = int(ext.put(np.array([code], np.int64), stored)[0])
+            code = int(ext.put(np.array([code]), np.array([placed.stored_ms]))[0])
         queue = parts.queues.get(message.topic, message.queue_id)
-        queue.put_one(message.queue_offset, QueueUnit(message.physical_offset, size, code))
-    if parts.config.message_index and kind != SysFlag.TRANSACTION_ROLLBACK:
-        for key in message.index_keys:
-            parts.index.put_one(
-                index_key_hash(f"{message.topic}#{key}"),
-                message.physical_offset,
-                message.store_timestamp_ms,
-            )
+        queue.put_one(placed.queue_offset, QueueUnit(placed.physical_offset, size, code))
+    if parts.config.message_index and kind != _ROLLBACK:
+        hashes = [index_key_hash(f"{message.topic}#{key}") for key in message.index_keys]
+        parts.index.put_few(hashes, placed.physical_offset, placed.stored_ms)

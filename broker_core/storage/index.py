@@ -51,10 +51,15 @@ class MessageIndex:
                 column[done:] for column in (hashes, physical_offsets, timestamps)
             )
 
-    def put_one(self, key_hash: int, physical_offset: int, timestamp: int) -> None:
-        """Insert one entry."""
-        while not self._open_file(timestamp).put_one(key_hash, physical_offset, timestamp):
-            pass  # another process filled the file meanwhile: ask again for the open one
+    def put_few(self, hashes: list[int], physical_offset: int, timestamp: int) -> None:
+        """Insert the entries of one message, in a new file where they do not fit."""
+        while hashes:
+            done = 0
+            if self._last is not None:  # mostly the one that was written to last
+                done = self._last.put_few(hashes, physical_offset, timestamp)
+            if not done:
+                done = self._open_file(timestamp).put_few(hashes, physical_offset, timestamp)
+            hashes = hashes[done:]
 
     def _open_file(self, now_ms: int) -> IndexFile:
         if self._last is not None and not self._last.is_full:

@@ -9,6 +9,7 @@ I8  What the header does not count does not exist. Entries are written first, th
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from rocketpy.broker_core.storage.layout import (
 _ENTRY_SIZE = INDEX_ENTRY.itemsize
 _SLOT_SIZE = INDEX_SLOT.itemsize
 _MOST_SECONDS = 0x7FFFFFFF
+_SLOT = struct.Struct(">i")
 
 
 class IndexHeader(NamedTuple):
@@ -57,10 +59,12 @@ class IndexFile:
 
     def header(self) -> IndexHeader:
         """Return the header; the count of a fresh file is 1, as nothing uses entry 0."""
-        data = self.file.read(0, INDEX_HEADER_SIZE)
-        header = IndexHeader(*INDEX_HEADER_STRUCT.unpack(data.ljust(INDEX_HEADER_SIZE, b"\0")))
-        count = min(max(header.count, 1), self.entries)
-        return header._replace(count=count)
+        if self.file.size < INDEX_HEADER_SIZE:
+            return IndexHeader(0, 0, 0, 0, 0, 1)
+        header = IndexHeader(*INDEX_HEADER_STRUCT.unpack_from(self.file.memory))
+        if not 1 <= header.count <= self.entries:
+            header = header._replace(count=min(max(header.count, 1), self.entries))
+        return header
 
     @property
     def is_full(self) -> bool:
@@ -134,30 +138,44 @@ class IndexFile:
         previous[order] = chained
         return previous, by_slot[is_last], by_number[is_last], int((found == 0).sum())
 
-    def put_one(self, key_hash: int, physical_offset: int, timestamp: int) -> bool:
-        """Insert one entry; return whether it fitted."""
+    def put_few(self, hashes: list[int], physical_offset: int, timestamp: int) -> int:
+        """Insert as many of one message's entries as fit; return how many did."""
         header = self.header()
-        if header.count >= self.entries:
-            return False
+        hashes = hashes[: self.entries - header.count]
+        if not hashes:
+            return 0
         if header.count == 1:
             header = header._replace(
                 begin_timestamp=timestamp, begin_physical_offset=physical_offset
             )
-        slot_at = INDEX_HEADER_SIZE + key_hash % self.slots * _SLOT_SIZE
-        previous = self._settle(_int(self.file.read(slot_at, _SLOT_SIZE)), header.count)
         seconds = min(max(timestamp - header.begin_timestamp, 0) // 1000, _MOST_SECONDS)
-        entry = INDEX_ENTRY_STRUCT.pack(key_hash, physical_offset, seconds, previous)
-        self.file.write(entry, self._entry_at(header.count))
-        self.file.write(header.count.to_bytes(_SLOT_SIZE, "big"), slot_at)
+        view = self.file.memory
+        newest: dict[int, int] = {}  # slot -> entry
+        entries, used = [], 0
+        for number, key_hash in enumerate(hashes, header.count):
+            slot = key_hash % self.slots
+            previous = newest.get(slot)
+            if previous is None:
+                (previous,) = _SLOT.unpack_from(view, INDEX_HEADER_SIZE + slot * _SLOT_SIZE)
+                if previous >= header.count:  # left by an insert that died
+                    previous = self._settle(previous, header.count)
+                used += previous == 0
+            newest[slot] = number
+            entries.append(INDEX_ENTRY_STRUCT.pack(key_hash, physical_offset, seconds, previous))
+        self.file.write(b"".join(entries), self._entry_at(header.count))
+        for slot, number in newest.items():
+            self.file.poke(_SLOT.pack(number), INDEX_HEADER_SIZE + slot * _SLOT_SIZE)
         self._write_header(
-            header._replace(
-                end_timestamp=timestamp,
-                end_physical_offset=physical_offset,
-                used_slots=header.used_slots + (previous == 0),
-                count=header.count + 1,
+            IndexHeader(
+                header.begin_timestamp,
+                timestamp,
+                header.begin_physical_offset,
+                physical_offset,
+                header.used_slots + used,
+                header.count + len(hashes),
             )
         )
-        return True
+        return len(hashes)
 
     def _settle(self, number: int, count: int) -> int:
         """Return the newest entry of a chain that the header counts."""
@@ -172,7 +190,7 @@ class IndexFile:
         header = self.header()
         slot_at = INDEX_HEADER_SIZE + key_hash % self.slots * _SLOT_SIZE
         number = self._settle(_int(self.file.read(slot_at, _SLOT_SIZE)), header.count)
-        view, unpack = memoryview(self.file.view), INDEX_ENTRY_STRUCT.unpack_from
+        view, unpack = self.file.memory, INDEX_ENTRY_STRUCT.unpack_from
         found = []
         while number > 0 and self._entry_at(number + 1) <= len(view):
             entry_hash, offset, seconds, previous = unpack(view, self._entry_at(number))

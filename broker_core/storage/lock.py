@@ -44,18 +44,31 @@ class StoreLock:
         Raises:
             StoreLockedError: another process kept it for longer than the time-out.
         """
-        with self._thread_lock:
-            if self._depth == 0:
-                self._acquire(timeout_s)
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)
+        self.acquire(timeout_s)
+        try:
+            yield
+        finally:
+            self.release()
 
-    def _acquire(self, timeout_s: float) -> None:
+    def acquire(self, timeout_s: float) -> None:
+        """Take the lock, to be given back by release(): the same as held(), for a hot path."""
+        self._thread_lock.acquire()
+        try:
+            if self._depth == 0:
+                self._wait(timeout_s)
+        except BaseException:
+            self._thread_lock.release()
+            raise
+        self._depth += 1
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._depth -= 1
+        if self._depth == 0:
+            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)
+        self._thread_lock.release()
+
+    def _wait(self, timeout_s: float) -> None:
         deadline, wait_s = time.monotonic() + timeout_s, _FIRST_WAIT_S
         while True:
             try:

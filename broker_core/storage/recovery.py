@@ -115,7 +115,7 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     except _QueueHole:
         return recover(parts, whole=True)
     _cut_log(parts, replay.end)
-    settled = TailState(PhysicalOffset(replay.end), max(stored_ms, replay.stored_ms), False)
+    settled = TailState(PhysicalOffset(replay.end), max(stored_ms, replay.stored_ms))
     parts.tail.write(settled)
     return settled
 
@@ -143,7 +143,7 @@ def recover(parts: StoreParts, *, whole: bool = False, progress: Progress | None
         if (queue.topic, queue.queue_id) not in replay.touched:
             _cut_dangling(replay, queue)
     stored_ms = replay.stored_ms or _end_by_queues(parts)[1]
-    state = TailState(PhysicalOffset(replay.end), stored_ms, False)
+    state = TailState(PhysicalOffset(replay.end), stored_ms)
     parts.tail.write(state)
     return state
 

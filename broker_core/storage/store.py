@@ -22,6 +22,7 @@ from rocketpy.broker_core.metadata import (
     TopicTable,
 )
 from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.dispatch import PlacedOne
 from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
@@ -34,6 +35,7 @@ from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
 
 log = logging.getLogger(__name__)
 
+_TOPIC_CACHE_S = 1.0
 _RETENTION_INTERVAL_S = 10  # as Apache's broker looks
 
 
@@ -63,6 +65,7 @@ class MessageStore:
             self._disk.make_folder(root / CONFIG)
         self.parts = StoreParts(root, config, self._disk, writable=not read_only)
         self.topics = TopicTable(self._config_file(TopicTable.FILE_NAME))
+        self._topic_cache: dict[str, tuple[TopicConfig | None, float]] = {}
         self.groups = GroupTable(self._config_file(GroupTable.FILE_NAME))
         self.offsets = OffsetTable(self._config_file(OffsetTable.FILE_NAME))
         self.delay_offsets = DelayOffsets(self._config_file(DelayOffsets.FILE_NAME))
@@ -112,13 +115,23 @@ class MessageStore:
             new = TopicConfig(name, read_queues=wanted, write_queues=wanted)
             limit = self.parts.config.max_topic_length
             self.topics.put(new, now_ms=self.clock.now_ms(), name_limit=limit)
+            self._topic_cache.clear()
             return new
 
-    def append_one(self, message: Message) -> Message:
+    def topic(self, name: str) -> TopicConfig | None:
+        """Return a topic; what other processes change about it is seen within a second."""
+        now_s = time.monotonic()
+        known, read_s = self._topic_cache.get(name, (None, 0.0))
+        if known is None or now_s - read_s > _TOPIC_CACHE_S:
+            known = self.topics.get(name)
+            self._topic_cache[name] = known, now_s
+        return known
+
+    def append_one(self, message: Message) -> PlacedOne:
         """Store one message; durable on return under sync flush."""
-        placed, end = self._writer.append_one(message)
+        placed = self._writer.append_one(message)
         if self._sync_flush:
-            self._flusher.flush_to(end)
+            self._flusher.flush_to(placed.end)
         return placed
 
     def append(self, batch: EncodedBatch) -> Placed:

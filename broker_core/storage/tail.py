@@ -1,7 +1,8 @@
 """`rocketpy/tail`: where the log ends, for all processes that have the store open.
 
-`end`, `stored_ms` and `appending` are written by the holder of the store's lock alone. An append
-that died leaves `appending` set, and the next holder finishes or cuts what it left. `flushed` is
+`end` and `stored_ms` are written by the holder of the store's lock alone, as the last step of an
+append. One that died leaves bytes behind `end`, and the next holder finishes or cuts what it left;
+so does Apache's broker, which does not know of this file. `flushed` is
 written by whoever synced the log; it may lag, it never runs ahead of what is durable, so damage
 below it cannot be the trace of a crash.
 """
@@ -28,7 +29,6 @@ class TailState(NamedTuple):
 
     end: PhysicalOffset
     stored_ms: int  # the newest store timestamp: none may be older
-    appending: bool
 
 
 class TailFile:
@@ -48,14 +48,13 @@ class TailFile:
         data = self._file.read(0, TAIL_STRUCT.size) if self._file else b""
         if len(data) < TAIL_STRUCT.size:
             return None
-        magic, end, stored_ms, appending = TAIL_STRUCT.unpack(data)
-        return TailState(end, stored_ms, bool(appending)) if magic == TAIL_MAGIC else None
+        magic, end, stored_ms = TAIL_STRUCT.unpack(data)
+        return TailState(end, stored_ms) if magic == TAIL_MAGIC else None
 
     def write(self, state: TailState) -> None:
         """Publish a state. Call while holding the store's lock."""
         assert self._file is not None
-        data = TAIL_STRUCT.pack(TAIL_MAGIC, state.end, state.stored_ms, state.appending)
-        self._file.write(data, 0)
+        self._file.write(TAIL_STRUCT.pack(TAIL_MAGIC, *state), 0)
 
     def flushed(self) -> int:
         """Return an end up to which the log is durable: a lower bound."""

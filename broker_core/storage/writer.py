@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +21,10 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
-from rocketpy.broker_core.codec.record import encode_record
+from rocketpy.broker_core.codec.record import encode_record, place_record
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatch_one
+from rocketpy.broker_core.storage.dispatch import Dispatch, PlacedOne, dispatch_one
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.lock import StoreLock
 from rocketpy.broker_core.storage.parts import StoreParts
@@ -65,11 +64,14 @@ class Writer:
     def owned(self) -> Iterator[TailState]:
         """Hold the store's lock, with the end of the log settled."""
         with self._lock.held(self._parts.config.lock_timeout_s):
-            state = self._parts.tail.read()
-            if state is None or state.appending or not self._parts.log.is_free(state.end):
-                self.mark_open()
-                state = settle(self._parts, state)
-            yield state
+            yield self._settled()
+
+    def _settled(self) -> TailState:
+        state = self._parts.tail.read()
+        if state is None or not self._parts.log.is_free(state.end):
+            self.mark_open()
+            state = settle(self._parts, state)
+        return state
 
     def mark_open(self) -> None:
         """Leave the sign of an open store, which an unclean stop does not take away."""
@@ -81,8 +83,10 @@ class Writer:
         """Append a batch; all of it, or nothing if it raises."""
         with self.owned() as state:
             stored_ms = max(self._clock.now_ms(), state.stored_ms)
-            ends = {int(queue_id): self._next_offset(batch.topic, int(queue_id), state)
-                    for queue_id in np.unique(batch.queue_ids)}  # fmt: skip
+            ends = {
+                queue_id: self._next_offset(batch.topic, queue_id, state)
+                for queue_id in np.unique(batch.queue_ids).tolist()
+            }
             queue_offsets = _number(batch.queue_ids, ends)
             physical_offsets, runs = self._parts.log.place(batch.run.sizes, state.end)
             batch.run.place(queue_offsets, physical_offsets, stored_ms)
@@ -98,10 +102,13 @@ class Writer:
                 index_rows=batch.index_rows,
                 index_hashes=batch.index_hashes,
             )
-            with self._undone_on_error(state, batch.topic, ends):
+            try:
                 end = self._write_runs(batch.run, physical_offsets, runs, state.end)
                 dispatch.put(self._parts)
-            self._parts.tail.write(TailState(end, stored_ms, False))
+                self._parts.tail.write(TailState(end, stored_ms))
+            except BaseException:
+                self._undo(state, batch.topic, ends)
+                raise
         return Placed(queue_offsets, physical_offsets, stored_ms, end)
 
     def _write_runs(
@@ -114,25 +121,28 @@ class Writer:
             end = int(offsets[first]) + stop - start
         return PhysicalOffset(end)
 
-    def append_one(self, message: Message) -> tuple[Message, PhysicalOffset]:
-        """Append one message; return it as stored, and the log's end behind it."""
-        record = encode_record(message)  # as large as it will be once placed
-        with self.owned() as state:
-            stored_ms = max(self._clock.now_ms(), state.stored_ms)
+    def append_one(self, message: Message) -> PlacedOne:
+        """Append one message; nothing is left of it if this raises."""
+        record = bytearray(encode_record(message))
+        self._lock.acquire(self._parts.config.lock_timeout_s)
+        try:
+            state = self._settled()
             queue_offset = self._next_offset(message.topic, message.queue_id, state)
             at = self._place_one(len(record), state.end)
-            placed = replace(
-                message,
-                queue_offset=QueueOffset(queue_offset),
-                physical_offset=PhysicalOffset(at),
-                store_timestamp_ms=stored_ms,
-            )
-            with self._undone_on_error(state, message.topic, {message.queue_id: queue_offset}):
-                self._parts.log.write(at, encode_record(placed), state.end)
-                dispatch_one(placed, len(record), self._parts)
             end = PhysicalOffset(at + len(record))
-            self._parts.tail.write(TailState(end, stored_ms, False))
-        return placed, end
+            stored_ms = max(self._clock.now_ms(), state.stored_ms)
+            place_record(record, message, queue_offset, at, stored_ms)
+            placed = PlacedOne(QueueOffset(queue_offset), PhysicalOffset(at), stored_ms, end)
+            try:
+                self._parts.log.write(at, record, state.end)
+                dispatch_one(message, placed, len(record), self._parts)
+                self._parts.tail.write(TailState(end, stored_ms))
+            except BaseException:
+                self._undo(state, message.topic, {message.queue_id: queue_offset})
+                raise
+        finally:
+            self._lock.release()
+        return placed
 
     def _place_one(self, size: int, end: int) -> int:
         next_file = self._parts.log.files.start_of(end) + self._parts.log.file_size
@@ -149,24 +159,17 @@ class Writer:
             )
         return end
 
-    @contextmanager
-    def _undone_on_error(
-        self, state: TailState, topic: str, ends: dict[int, int]
-    ) -> Iterator[None]:
-        """Mark the append as under way; if it fails, take back what it wrote.
+    def _undo(self, state: TailState, topic: str, ends: dict[int, int]) -> None:
+        """Take back what a failed append wrote.
 
-        If that fails as well the mark stays, and the next holder of the lock does it. Entries go
-        before records: an entry without a record must never be seen.
+        If that fails as well, the bytes at the log's end tell the next holder of the lock: they
+        go last. Entries go first: an entry without a record must never be seen.
         """
-        self._parts.tail.write(state._replace(appending=True))
-        try:
-            yield
-        except BaseException:
-            for queue_id, end in ends.items():
-                self._parts.queues.get(topic, queue_id).cut(end)
-            self._parts.log.files.zero_from(state.end)
-            self._parts.tail.write(state)
-            raise
+        for queue_id, end in ends.items():
+            self._parts.queues.get(topic, queue_id).cut(end)
+        self._parts.log.files.zero_from(state.end + BLANK_SIZE)
+        self._parts.log.files.zero_from(state.end)
+        self._parts.tail.write(state)
 
 
 def _number(queue_ids: npt.NDArray[np.int32], ends: dict[int, int]) -> Ints:
