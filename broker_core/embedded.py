@@ -258,6 +258,8 @@ class Store:
         return turn
 
     def _check_limits(self, message: Message) -> None:
+        if not -(1 << 31) <= message.flag < 1 << 31:
+            raise MessageRefusedError(f"flag={message.flag}", "it must fit into 32 bits")
         limit = self.config.max_message_size
         if len(message.stored_body) > limit:
             raise MessageRefusedError(

@@ -164,7 +164,7 @@ class RecordBlock:
     def properties(self) -> PropertyColumn:
         """The property strings, without record check sums."""
         lengths = self.properties_lengths - CHECKSUM_SIZE * self.checksummed
-        return PropertyColumn(slices(self.data, self.properties_at, lengths, pa.binary()))
+        return PropertyColumn(slices(self.data, self.properties_at, lengths))
 
     def take(self, rows: npt.NDArray[Any]) -> RecordBlock:
         """Return a block of some of the records."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.columns import TIMESTAMP
 from rocketpy.broker_core.codec.compression import inflate
-from rocketpy.broker_core.codec.gather import rows_at, slices
+from rocketpy.broker_core.codec.gather import as_text, rows_at, slices
 from rocketpy.broker_core.codec.layout import HOST_V4_SIZE, HOST_V6_SIZE, SysFlag
 from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.message import KEYS, TAGS, UNIQ_KEY, Host
@@ -46,11 +46,11 @@ def topics(block: RecordBlock) -> pa.Array:
         if (found == found[:1]).all():
             first = bytes(block.data[block.topic_at[0] : block.topic_at[0] + length])
             return pa.repeat(pa.scalar(first.decode("utf-8", "replace"), pa.string()), len(block))
-    return slices(block.data, block.topic_at, block.topic_lengths, pa.string())
+    return as_text(slices(block.data, block.topic_at, block.topic_lengths))
 
 
 def _bodies(block: RecordBlock, decompress: bool) -> pa.Array:
-    stored = slices(block.data, block.body_at, block.body_lengths, pa.binary())
+    stored = slices(block.data, block.body_at, block.body_lengths)
     packed_rows = np.flatnonzero(block.sys_flags & SysFlag.COMPRESSED) if decompress else ()
     if not len(packed_rows):
         return stored

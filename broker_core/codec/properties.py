@@ -3,7 +3,7 @@
 The separators of all rows are found in one pass over the packed bytes. Cut there, the bytes are an
 Arrow column of tokens (name, separator, value, separator, ...) without a copy, and Arrow's `take`
 picks names or values out of it. Rows that do not end in a separator are given one first; a batch
-whose separators do not alternate (damage, no writer) is read row by row.
+whose separators do not alternate, as odd writers and damage make them, is read row by row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, packed
+from rocketpy.broker_core.codec.gather import Bytes, Ints, as_text, equal, packed
 from rocketpy.broker_core.codec.layout import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 from rocketpy.broker_core.message import split_properties
 
@@ -33,10 +33,10 @@ class PropertyColumn:
         self.rows = len(texts)
         self._data, self._offsets = packed(texts)
         separators = _separators(self._data)
+        self._irregular: list[dict[str, str]] | None = None
         if separators is None:
-            self._data, self._offsets = packed(_regular(texts))
-            separators = _separators(self._data)
-            assert separators is not None
+            self._irregular = [split_properties(text) for text in texts.to_pylist()]
+            return
         self._is_ascii = not self._data.size or int(self._data.max()) < 0x80
         self._bounds = np.zeros(2 * len(separators) + 1, np.int32)
         self._bounds[1::2] = separators
@@ -71,6 +71,8 @@ class PropertyColumn:
 
     def as_map(self) -> pa.Array:
         """Return the rows as map<string, string>, entries in stored order."""
+        if self._irregular is not None:
+            return pa.array([list(row.items()) for row in self._irregular], _MAP)
         first = pa.array(self._first_entry, pa.int32())
         every = np.arange(self._entries, dtype=np.int32)
         names, values = self._texts(every, _NAME), self._texts(every, _VALUE)
@@ -78,6 +80,8 @@ class PropertyColumn:
 
     def get(self, name: str) -> pa.Array:
         """Return the value of one property per row, null where it is missing."""
+        if self._irregular is not None:
+            return pa.array([row.get(name) for row in self._irregular], pa.string())
         place = self._place_in_every_row(name.encode())
         if place is not None:
             return self._texts(np.arange(place, self._entries, self._width, np.int32), _VALUE)
@@ -107,12 +111,7 @@ class PropertyColumn:
 
     def _texts(self, entries: npt.NDArray[Any], part: int) -> pa.Array:
         texts = self._tokens.take(pa.array(entries * _TOKENS + part))
-        if self._is_ascii:
-            return texts
-        try:
-            return texts.cast(pa.string())
-        except pa.ArrowInvalid:  # not valid UTF-8: the bad bytes become U+FFFD, as in Java
-            return pa.array([text.decode("utf-8", "replace") for text in texts.to_pylist()])
+        return texts if self._is_ascii else as_text(texts)
 
 
 def _closed(texts: pa.Array) -> pa.Array:
@@ -141,15 +140,3 @@ def _separators(data: Bytes) -> Ints | None:
     if nameless.any() or not (found[2::2] > found[1:-1:2] + 1).all():
         return None
     return found
-
-
-def _regular(texts: pa.Array) -> pa.Array:
-    """Rewrite texts so that separators alternate, row by row: only damaged batches come here."""
-    rows = [
-        "".join(
-            f"{name}\x01{value.replace(chr(1), chr(0xFFFD))}\x02"
-            for name, value in split_properties(text).items()
-        )
-        for text in texts.to_pylist()
-    ]
-    return pa.array([row.encode() for row in rows], pa.binary())

@@ -6,8 +6,9 @@ on one message, their plural forms on columns; a property test holds them equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,9 @@ from rocketpy.broker_core.message import (
 )
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT
-from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.parts import StoreParts, is_folder_name
+
+log = logging.getLogger(__name__)
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _DELAY = "DELAY"
@@ -54,21 +57,21 @@ class Dispatch:
     index_rows: Ints  # which message each index entry is of
     index_hashes: Ints
 
-    def put(self, parts: StoreParts, *, index_from: int = 0) -> None:
-        """Write queue entries and, for records from `index_from` on, index entries."""
+    def put_units(self, parts: StoreParts) -> None:
+        """Write the queue entries."""
         for queue, rows in self._by_queue(parts):
             self._put_units(parts, queue, rows)
+
+    def index_columns(self, index_from: int = 0) -> tuple[Ints, Ints, Ints]:
+        """Return hash, physical offset and time of the index entries of records from a place on."""
         wanted = (self.physical_offsets >= index_from) & indexed(self.sys_flags)
-        if parts.config.message_index and len(self.index_rows):
-            keep = wanted[self.index_rows]
-            rows = self.index_rows[keep]
-            parts.index.put(
-                self.index_hashes[keep], self.physical_offsets[rows], self.timestamps[rows]
-            )
+        keep = wanted[self.index_rows]
+        rows = self.index_rows[keep]
+        return self.index_hashes[keep], self.physical_offsets[rows], self.timestamps[rows]
 
     def _by_queue(self, parts: StoreParts) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
-        rows = np.flatnonzero(queued(self.sys_flags))
-        order = rows[np.argsort(self.queue_ids[rows], kind="stable")]
+        rows = np.flatnonzero(queued(self.sys_flags) & (self.queue_ids >= 0))
+        order = rows[stable_order(self.queue_ids[rows])]
         ids = self.queue_ids[order]
         for part in np.split(order, np.flatnonzero(np.diff(ids)) + 1):
             if part.size:
@@ -92,21 +95,35 @@ class Dispatch:
 
     def first_offsets(self) -> dict[int, int]:
         """Return the first queue offset of each queue id."""
-        rows = np.flatnonzero(queued(self.sys_flags))
+        rows = np.flatnonzero(queued(self.sys_flags) & (self.queue_ids >= 0))
         ids, first = np.unique(self.queue_ids[rows], return_index=True)
         offsets = self.queue_offsets[rows][first]
         return dict(zip(ids.tolist(), offsets.tolist(), strict=True))
 
-    def from_row(self, row: int) -> Dispatch:
-        """Return the same without the messages before `row`."""
-        keep = self.index_rows >= row
-        columns = ("queue_ids", "queue_offsets", "physical_offsets", "sizes", "tag_codes")
-        return replace(
-            self,
-            **{name: getattr(self, name)[row:] for name in (*columns, "timestamps", "sys_flags")},
-            index_rows=self.index_rows[keep] - row,
-            index_hashes=self.index_hashes[keep],
-        )
+
+def put_all(found: Sequence[Dispatch], parts: StoreParts, *, index_from: int = 0) -> None:
+    """Write queue and index entries of records that follow each other in the log.
+
+    Index entries go in log order, whatever the topics: the header of an index file tells by its
+    last entry up to where the log is indexed.
+    """
+    for dispatch in found:
+        dispatch.put_units(parts)
+    if not parts.config.message_index:
+        return
+    columns = [dispatch.index_columns(index_from) for dispatch in found]
+    if len(columns) > 1:
+        merged = [np.concatenate(column) for column in zip(*columns, strict=True)]
+        order = np.argsort(merged[1], kind="stable")
+        columns = [(merged[0][order], merged[1][order], merged[2][order])]
+    for entries in columns:
+        parts.index.put(*entries)
+
+
+def stable_order(queue_ids: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+    """Return the rows queue by queue, each queue's in their order."""
+    small = queue_ids.astype(np.int16)  # numpy sorts 16 bits by radix
+    return np.argsort(small if np.array_equal(small, queue_ids) else queue_ids, kind="stable")
 
 
 def queued(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -121,10 +138,17 @@ def indexed(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
 
 
 def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iterator[Dispatch]:
-    """Yield what is to be written for the records of a block, topic by topic."""
+    """Yield what is to be written for the records of a block, topic by topic.
+
+    A topic names a folder: records whose topic cannot be one are damaged or hostile, and have no
+    queue to go to.
+    """
     column = topics(block)
     names = pc.unique(column).to_pylist()
     for name in names:
+        if not is_folder_name(name):
+            log.warning("no queue for records of topic %r: not a name that RocketMQ takes", name)
+            continue
         part = block if len(names) == 1 else block.take(
             np.flatnonzero(pc.equal(column, name).to_numpy(zero_copy_only=False))
         )
@@ -179,6 +203,10 @@ def index_entries(
         parts.append(_hashed_words(keys, f"{topic}#"))
     if tags is not None:
         parts.append(_hashed_tags(tags, f"{topic}#T#"))
+    if parts and all(len(part[0]) == len(parts[0][0]) for part in parts):
+        rows = parts[0][0]
+        if all(np.array_equal(part[0], rows) for part in parts[1:]):
+            return np.repeat(rows, len(parts)), np.stack([part[1] for part in parts], 1).ravel()
     rows = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int64)])
     hashes = np.concatenate([part[1] for part in parts] or [np.zeros(0, np.int64)])
     order = np.argsort(rows, kind="stable")
@@ -190,7 +218,8 @@ def _hashed(column: pa.Array, prefix: str) -> tuple[Ints, Ints]:
     rows = np.flatnonzero(filled.to_numpy(zero_copy_only=False))
     present = column if len(rows) == len(column) else column.take(pa.array(rows))
     hashes = np.abs(string_hashes(present, prefix).astype(np.int64))
-    return rows, np.where(hashes == 1 << 31, 0, hashes)
+    hashes[hashes == 1 << 31] = 0  # Math.abs(Integer.MIN_VALUE) is negative in Java
+    return rows, hashes
 
 
 def _hashed_words(keys: pa.Array, prefix: str) -> tuple[Ints, Ints]:

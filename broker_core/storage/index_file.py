@@ -123,8 +123,10 @@ class IndexFile:
             these slots were empty.
         """
         slots = hashes % self.slots
-        order = np.argsort(slots, kind="stable")
-        by_slot, by_number = slots[order], numbers[order]
+        # Sorting (slot, row) as one number is several times faster than a stable argsort.
+        keys = np.sort(slots << 32 | np.arange(len(slots)))
+        order, by_slot = keys & 0xFFFFFFFF, keys >> 32
+        by_number = numbers[order]
         is_first = np.ones(len(order), bool)
         is_first[1:] = by_slot[1:] != by_slot[:-1]
         is_last = np.append(is_first[1:], True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.errors import TopicNameError
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt
@@ -15,6 +16,15 @@ from rocketpy.broker_core.storage.layout import CONSUME_QUEUE, CONSUME_QUEUE_EXT
 from rocketpy.broker_core.storage.tail import TailFile
 
 _MOST_OPEN_QUEUES = 512
+
+
+def is_folder_name(topic: str) -> bool:
+    """Whether a topic can name a folder, which its bytes in a damaged record may not."""
+    return (
+        topic not in ("", ".", "..")
+        and not {"/", "\0"} & set(topic)
+        and len(topic.encode("utf-8", "surrogatepass")) <= 255
+    )
 
 
 class QueueTable:
@@ -30,6 +40,8 @@ class QueueTable:
         """Return a queue, whether or not it has files yet."""
         queue = self._open.get((topic, queue_id))
         if queue is None:
+            if not is_folder_name(topic):
+                raise TopicNameError(topic, "it cannot name a folder")
             if len(self._open) >= _MOST_OPEN_QUEUES:
                 self._open.clear()
             queue = self._open[topic, queue_id] = ConsumeQueue(

@@ -24,7 +24,7 @@ from rocketpy.broker_core.storage.checkpoint import read_checkpoint
 from rocketpy.broker_core.storage.commit_log import Segment, first_timestamp
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import is_address
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches
+from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_all
 from rocketpy.broker_core.storage.layout import CUT, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.salvage import next_sound_record
@@ -67,9 +67,10 @@ class _Replay:
                 progress(self.end - self.start, total)
 
     def _dispatch(self, block: RecordBlock, file_start: int) -> None:
-        for dispatch in dispatches(block, file_start, self.parts.config):
+        found = list(dispatches(block, file_start, self.parts.config))
+        for dispatch in found:
             self._prepare_queues(dispatch)
-            dispatch.put(self.parts, index_from=self.index_from)
+        put_all(found, self.parts, index_from=self.index_from)
         self.end = file_start + int(block.starts[-1] + block.sizes[-1])
         self.stored_ms = max(self.stored_ms, int(block.store_timestamps.max()))
 

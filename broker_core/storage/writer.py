@@ -22,9 +22,15 @@ from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.codec.record import encode_record, place_record
-from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError
 from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset
-from rocketpy.broker_core.storage.dispatch import Dispatch, PlacedOne, dispatch_one
+from rocketpy.broker_core.storage.dispatch import (
+    Dispatch,
+    PlacedOne,
+    dispatch_one,
+    put_all,
+    stable_order,
+)
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.lock import StoreLock
 from rocketpy.broker_core.storage.parts import StoreParts
@@ -81,6 +87,10 @@ class Writer:
 
     def append(self, batch: EncodedBatch) -> Placed:
         """Append a batch; all of it, or nothing if it raises."""
+        if not len(batch.run):
+            raise MessageRefusedError("batch", "it has no messages")
+        row = int(batch.run.sizes.argmax())
+        self._refuse_larger_than_file(int(batch.run.sizes[row]), f"row {row}")
         with self.owned() as state:
             stored_ms = max(self._clock.now_ms(), state.stored_ms)
             ends = {
@@ -104,7 +114,7 @@ class Writer:
             )
             try:
                 end = self._write_runs(batch.run, physical_offsets, runs, state.end)
-                dispatch.put(self._parts)
+                put_all([dispatch], self._parts)
                 self._parts.tail.write(TailState(end, stored_ms))
             except BaseException:
                 self._undo(state, batch.topic, ends)
@@ -124,6 +134,7 @@ class Writer:
     def append_one(self, message: Message) -> PlacedOne:
         """Append one message; nothing is left of it if this raises."""
         record = bytearray(encode_record(message))
+        self._refuse_larger_than_file(len(record), "the message")
         self._lock.acquire(self._parts.config.lock_timeout_s)
         try:
             state = self._settled()
@@ -143,6 +154,13 @@ class Writer:
         finally:
             self._lock.release()
         return placed
+
+    def _refuse_larger_than_file(self, size: int, what: str) -> None:
+        limit = self._parts.log.file_size - BLANK_SIZE
+        if size > limit:
+            raise MessageRefusedError(
+                what, f"a record of {size} bytes, a file of this commit log takes {limit}"
+            )
 
     def _place_one(self, size: int, end: int) -> int:
         next_file = self._parts.log.files.start_of(end) + self._parts.log.file_size
@@ -174,7 +192,7 @@ class Writer:
 
 def _number(queue_ids: npt.NDArray[np.int32], ends: dict[int, int]) -> Ints:
     """Return the queue offset of each row: its queue's end, and on from there in row order."""
-    order = np.argsort(queue_ids, kind="stable")
+    order = stable_order(queue_ids)
     sorted_ids = queue_ids[order]
     firsts = np.flatnonzero(np.diff(sorted_ids, prepend=sorted_ids[:1] - 1))
     counts = np.diff(np.append(firsts, len(order)))
