@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rocketpy.broker_core.errors import RocketPyError
-from rocketpy.broker_core.message import Host
+from rocketpy.broker_core.message import DEFAULT_BROKER, Host
 
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -42,13 +42,13 @@ class StoreConfig:
     disk_clean_forcibly_ratio: float = 0.85  # [diskSpaceCleanForciblyRatio]: the oldest go too
 
     broker_name: str = "rocketpy"  # [brokerName]
-    store_host: Host = Host("127.0.0.1", 10911)  # [brokerIP1, listenPort]
+    store_host: Host = DEFAULT_BROKER  # [brokerIP1, listenPort]
     default_topic_queues: int = 4  # [defaultTopicQueueNums is 8; the client asks for 4]
-    delay_levels: str = field(default=DELAY_LEVELS)  # [messageDelayLevel]
+    delay_levels: str = DELAY_LEVELS  # [messageDelayLevel]
 
     def __post_init__(self) -> None:
         checks = {
-            "commit_log_file_size": self.commit_log_file_size >= 4096,
+            "commit_log_file_size": 4096 <= self.commit_log_file_size < 1 << 31,  # as in Java
             "consume_queue_file_entries": self.consume_queue_file_entries >= 1,
             "consume_queue_ext_file_size": self.consume_queue_ext_file_size >= 64,
             "index_slots": self.index_slots >= 1,

@@ -1,8 +1,8 @@
 """The embedded store: `rocketpy.open(path)`. A directory is the queue, no server is needed.
 
-Any number of processes may open one store and append to it; readers take no locks. What `send` and
-`append` return under flush="sync" survives a power loss; under flush="async", RocketMQ's default, it
-survives the death of the process, and a power loss but for the last half second.
+Any number of processes may open one store and append to it; readers take no locks. What `send`
+and `append` return under flush="sync" survives a power loss; under flush="async", RocketMQ's
+default, it survives the death of the process, and a power loss but for the last half second.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 import os
 import random
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.codec.columns import select
-from rocketpy.broker_core.codec.compression import CODECS, deflate
-from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MAX_PROPERTIES
+from rocketpy.broker_core.composing import check_limits, message_properties, stored_body
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
     MessageNotFoundError,
@@ -33,26 +32,14 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.intake import Intake, queue_of
-from rocketpy.broker_core.message import (
-    KEYS,
-    SHARDING_KEY,
-    TAGS,
-    UNIQ_KEY,
-    Message,
-    UniqueKeys,
-    join_keys,
-    join_properties,
-    offset_id,
-    parse_offset_id,
-)
+from rocketpy.broker_core.message import Message, offset_id, parse_offset_id
 from rocketpy.broker_core.metadata import OffsetTable, TopicConfig
+from rocketpy.broker_core.selection import Offsets, Selection
 from rocketpy.broker_core.storage.lookup import find_by_key, read_one
 from rocketpy.broker_core.storage.reading import QueueReader, scan
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.verify import Problem, verify
 from rocketpy.broker_core.tags import TagFilter
-
-_unique_keys = UniqueKeys()
 
 
 class Receipt(NamedTuple):
@@ -65,14 +52,15 @@ class Receipt(NamedTuple):
     stored_ms: int
 
 
-class AppendResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AppendResult:
     """What `append` returns: how many messages, and which offsets of each queue they took."""
 
     count: int
     queues: dict[int, tuple[int, int]]  # queue id -> first offset, offset behind the last
 
 
-def open(  # noqa: A001 - users write rocketpy.open
+def open(
     path: str | os.PathLike[str],
     *,
     read_only: bool = False,
@@ -192,11 +180,11 @@ class Store:
         """
         self._require_writable("send")
         config = self._writable_topic(topic)
-        stored, sys_flag = _stored_body(body, compress)
+        stored, sys_flag = stored_body(body, compress)
         message = Message(
             topic=topic,
             stored_body=stored,
-            properties=_properties(tags, keys, properties, sharding_key),
+            properties=message_properties(tags, keys, properties, sharding_key),
             queue_id=self._choose_queue(config, queue_id, sharding_key),
             flag=flag,
             sys_flag=sys_flag,
@@ -204,7 +192,7 @@ class Store:
             store_host=self.config.store_host,
             has_checksum=self.config.record_checksum,
         )
-        self._check_limits(message)
+        check_limits(message, self.config)
         placed = self._store.append_one(message)
         msg_id = offset_id(message.store_host, placed.physical_offset)
         return Receipt(msg_id, message.queue_id, *placed[:3])
@@ -241,7 +229,9 @@ class Store:
         if config is None:
             raise TopicNotFoundError(name, self._store.topics.all())
         if not config.is_writable:
-            raise MessageRefusedError(f"topic {name!r}", f"its permission is {config.perm}: not to write")
+            raise MessageRefusedError(
+                f"topic {name!r}", f"its permission is {config.perm}: not to write"
+            )
         return config
 
     def _choose_queue(
@@ -257,20 +247,6 @@ class Store:
         self._turns[config.name] = (turn + 1) % config.write_queues
         return turn
 
-    def _check_limits(self, message: Message) -> None:
-        if not -(1 << 31) <= message.flag < 1 << 31:
-            raise MessageRefusedError(f"flag={message.flag}", "it must fit into 32 bits")
-        limit = self.config.max_message_size
-        if len(message.stored_body) > limit:
-            raise MessageRefusedError(
-                "body", f"{len(message.stored_body)} bytes, the limit is {limit} (max_message_size)"
-            )
-        limit = self.config.max_properties_length
-        if limit < MAX_PROPERTIES:  # otherwise the record's own limit says it
-            size = len(join_properties(message.properties)) + CHECKSUM_SIZE * message.has_checksum
-            if size > limit:
-                raise MessageRefusedError("properties", f"{size} bytes in all, the limit is {limit}")
-
     # --- out ------------------------------------------------------------------------------------
 
     def read(
@@ -280,8 +256,8 @@ class Store:
         columns: Sequence[str] | str | None = None,
         tags: str | None = None,
         queue_id: int | None = None,
-        start: int | Mapping[int, int] | None = None,
-        end: int | Mapping[int, int] | None = None,
+        start: Offsets = None,
+        end: Offsets = None,
         start_time: int | None = None,
         end_time: int | None = None,
         check: bool = True,
@@ -298,24 +274,25 @@ class Store:
             OffsetOutOfRangeError: `start` is not (any more) in the queue.
             CorruptStoreError: while reading, a record is not what it should be.
         """
-        schema = select(columns)
-        wanted = TagFilter.parse(tags) if tags is not None else None
+        selection = Selection(
+            schema=select(columns),
+            tags=TagFilter.parse(tags) if tags is not None else None,
+            start=start,
+            end=end,
+            start_time=start_time,
+            end_time=end_time,
+            check=check,
+            decompress=decompress,
+        )
         ids = self._queue_ids(topic)
         if queue_id is not None:
             if queue_id not in ids:
                 raise QueueNotFoundError(topic, queue_id, len(ids))
             ids = [queue_id]
-        ranges = []
-        for one in ids:
-            reader = QueueReader(self._store.parts, topic, one)
-            limits = (_of_queue(start, one), _of_queue(end, one), start_time, end_time)
-            ranges.append((reader, *_resolve(reader, *limits)))
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            for reader, first, last in ranges:
-                yield from _filtered(reader, first, last, schema, wanted, check, decompress)
-
-        return pa.RecordBatchReader.from_batches(schema, batches())
+        readers = [QueueReader(self._store.parts, topic, one) for one in ids]
+        ranges = [(reader, *selection.resolve(reader)) for reader in readers]
+        batches = (batch for each in ranges for batch in selection.batches(*each))
+        return pa.RecordBatchReader.from_batches(selection.schema, batches)
 
     def scan(
         self,
@@ -363,7 +340,12 @@ class Store:
         return pa.Table.from_batches([batch], schema)
 
     def offset_by_time(
-        self, topic: str, queue_id: int, time_ms: int, *, boundary: Literal["lower", "upper"] = "lower"
+        self,
+        topic: str,
+        queue_id: int,
+        time_ms: int,
+        *,
+        boundary: Literal["lower", "upper"] = "lower",
     ) -> int:
         """Return the first offset stored at or after a time; "upper": the last at or before it."""
         if queue_id not in self._queue_ids(topic):
@@ -381,7 +363,10 @@ class Store:
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Note the next offset to read of some queues, durably."""
         self._require_writable("commit")
-        self._queue_ids(topic)
+        for queue_id, (low, high) in self.queues(topic).items():
+            offset = offsets.get(queue_id, low)
+            if not 0 <= offset <= high:
+                raise OffsetOutOfRangeError(topic, queue_id, offset, (low, high))
         with self._store.locked():
             self._store.offsets.commit(group, topic, dict(offsets))
 
@@ -401,81 +386,3 @@ class Store:
         """Delete files whose retention is over, as the store does by itself; return which."""
         self._require_writable("clean")
         return self._store.clean()
-
-
-def _stored_body(body: bytes | str, compress: str | None) -> tuple[bytes, int]:
-    data = body.encode() if isinstance(body, str) else bytes(body)
-    if compress is None:
-        return data, 0
-    if compress not in CODECS:
-        raise MessageRefusedError(f"compress={compress!r}", f"give one of {', '.join(CODECS)}")
-    return deflate(data, compress)
-
-
-def _properties(
-    tags: str | None,
-    keys: str | Sequence[str],
-    properties: Mapping[str, str] | None,
-    sharding_key: str | None,
-) -> dict[str, str]:
-    named = {UNIQ_KEY: _unique_keys.next()}
-    if keys:
-        named[KEYS] = join_keys(keys)
-    if tags:
-        named[TAGS] = tags
-    if sharding_key:
-        named[SHARDING_KEY] = sharding_key
-    for name, value in (properties or {}).items():
-        if not isinstance(value, str):
-            raise MessageRefusedError(f"property {name!r}", f"a str is wanted, not {value!r}")
-    return {**(properties or {}), **named} if properties else named
-
-
-def _of_queue(value: int | Mapping[int, int] | None, queue_id: int) -> int | None:
-    return value.get(queue_id) if isinstance(value, Mapping) else value
-
-
-def _resolve(
-    reader: QueueReader,
-    start: int | None,
-    end: int | None,
-    start_time: int | None,
-    end_time: int | None,
-) -> tuple[int, int]:
-    """Return the offsets to read of one queue."""
-    low, high = reader.range()
-    first, last = low, high
-    if start is not None:
-        if not low <= start <= high:
-            queue = reader.queue
-            raise OffsetOutOfRangeError(queue.topic, queue.queue_id, start, (low, high))
-        first = type(low)(start)
-    if end is not None:
-        last = type(low)(min(high, end))
-    if start_time is not None:
-        first = max(first, reader.offset_by_time(start_time))
-    if end_time is not None:
-        last = min(last, reader.offset_by_time(end_time))
-    return first, last
-
-
-def _filtered(
-    reader: QueueReader,
-    first: int,
-    last: int,
-    schema: pa.Schema,
-    wanted: TagFilter | None,
-    check: bool,
-    decompress: bool,
-) -> Iterator[pa.RecordBatch]:
-    """Read a range; a tag filter works on hashes first, then on the tags themselves."""
-    if wanted is None or wanted.takes_all:
-        yield from reader.batches(first, last, schema, check=check, decompress=decompress)
-        return
-    has_tags = "tags" in schema.names
-    read_schema = schema if has_tags else schema.append(select(["tags"]).field("tags"))
-    for batch in reader.batches(
-        first, last, read_schema, tag_codes=wanted.codes(), check=check, decompress=decompress
-    ):
-        kept = batch.filter(pc.is_in(batch.column("tags"), pa.array(sorted(wanted.names))))
-        yield kept if has_tags else kept.select(schema.names)

@@ -233,7 +233,7 @@ class MessageRefusedError(RocketPyError):
 
 
 class ColumnError(RocketPyError):
-    """Is raised when a table has a column that cannot be stored, or lacks one that must be there."""
+    """Is raised when a column of a table cannot be stored, or one that must be there is missing."""
 
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(column, reason)

@@ -20,7 +20,7 @@ from rocketpy.broker_core.codec.encoder import MessageColumns, encode
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
-from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, SHARDING_KEY, TAGS, UNIQ_KEY, Host
+from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, NO_HOST, SHARDING_KEY, TAGS, UNIQ_KEY
 from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
 from rocketpy.broker_core.storage.writer import EncodedBatch
 
@@ -28,7 +28,6 @@ COLUMNS = (
     "body", "tags", "keys", "properties", "queue_id", "sharding_key", "flag", "born_timestamp",
 )  # fmt: skip
 CHUNK_ROWS = 16_384
-_BORN_HOST = Host("127.0.0.1", 0)
 _NAMED = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY)  # properties that have meaning to a store
 _EMPTY = pa.scalar(b"", pa.binary())
 
@@ -76,7 +75,7 @@ class Intake:
             queue_ids=queue_ids,
             flags=_numbers(batch, "flag", pa.int32(), 0).astype(np.int32),
             born_timestamps=_numbers(batch, "born_timestamp", pa.timestamp("ms", "UTC"), now_ms),
-            born_host=_BORN_HOST,
+            born_host=NO_HOST,
             store_host=self.config.store_host,
         )
         tags = named[TAGS] if named[TAGS] is not None else pa.nulls(rows, pa.string())
@@ -117,7 +116,7 @@ class Intake:
         chosen = _cast(batch, "queue_id", pa.int32())
         if chosen is not None:
             ids = pc.coalesce(chosen, pa.array(ids)).to_numpy(zero_copy_only=False)
-            if ids.size and not (0 <= ids.min() and ids.max() < self.queues):
+            if ids.size and not (ids.min() >= 0 and ids.max() < self.queues):
                 wrong = int(ids[(ids < 0) | (ids >= self.queues)][0])
                 raise ColumnError(
                     "queue_id", f"{wrong}, but {self.topic!r} has queues 0 to {self.queues - 1}"

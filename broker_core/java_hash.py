@@ -30,7 +30,7 @@ def string_hash(text: str) -> int:
         units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
     if len(units) > len(_POWERS):
         _POWERS.extend(_more_powers(len(units)))
-    value = sum(map(mul, reversed(units), _POWERS)) & _MASK
+    value: int = sum(map(mul, reversed(units), _POWERS)) & _MASK
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
@@ -55,7 +55,7 @@ def string_hashes(column: pa.Array, prefix: str = "") -> npt.NDArray[np.int32]:
     powers = _powers_of_31(int(lengths.max(initial=0)))
     hashes += np.uint32(string_hash(prefix) & _MASK) * powers[lengths]
     if data.size and data.max() >= 0x80:
-        for row in _rows_beyond_ascii(data, lengths, ends):
+        for row in _rows_beyond_ascii(data, ends):
             hashes[row] = string_hash(prefix + column[int(row)].as_py()) & _MASK
     return hashes.view(np.int32)[:count]
 
@@ -90,7 +90,7 @@ def _sums_by_row(
 
 
 def _rows_beyond_ascii(
-    data: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]
 ) -> npt.NDArray[Any]:
     wide = np.flatnonzero(data >= 0x80)
     return np.unique(np.searchsorted(ends, wide, side="right"))

@@ -57,6 +57,10 @@ class Host(NamedTuple):
         return f"[{self.address}]:{self.port}" if self.is_v6 else f"{self.address}:{self.port}"
 
 
+NO_HOST = Host("127.0.0.1", 0)  # of messages that came over no network
+DEFAULT_BROKER = Host("127.0.0.1", 10911)
+
+
 @lru_cache(maxsize=1024)
 def _packed(host: Host) -> bytes:
     return ipaddress.ip_address(host.address).packed + struct.pack(">i", host.port)
@@ -79,9 +83,9 @@ class Message:
     flag: int = 0
     sys_flag: int = 0
     born_timestamp_ms: int = 0
-    born_host: Host = Host("127.0.0.1", 0)
+    born_host: Host = NO_HOST
     store_timestamp_ms: int = 0
-    store_host: Host = Host("127.0.0.1", 10911)
+    store_host: Host = DEFAULT_BROKER
     reconsume_times: int = 0
     prepared_transaction_offset: PhysicalOffset = PhysicalOffset(0)
     has_checksum: bool = False

@@ -66,7 +66,10 @@ def _bodies(block: RecordBlock, decompress: bool) -> pa.Array:
 def _hosts(block: RecordBlock, v6_bit: int) -> pa.Array:
     at, is_v6 = block.hosts(v6_bit)
     texts = np.empty(len(block), object)
-    for size, rows in ((HOST_V4_SIZE, np.flatnonzero(~is_v6)), (HOST_V6_SIZE, np.flatnonzero(is_v6))):
+    for size, rows in (
+        (HOST_V4_SIZE, np.flatnonzero(~is_v6)),
+        (HOST_V6_SIZE, np.flatnonzero(is_v6)),
+    ):
         raw = rows_at(block.data, at[rows], np.dtype(f"V{size}"))
         distinct, inverse = np.unique(raw, return_inverse=True)
         names = np.array([str(Host.unpack(bytes(host))) for host in distinct], object)

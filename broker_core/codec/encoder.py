@@ -32,19 +32,31 @@ from rocketpy.broker_core.message import Host
 
 # The header of a record with IPv4 hosts, which is what an embedded store writes.
 _HEADER = np.dtype(
-    [*HEAD_FIELDS, ("born_host", "V8"), ("store_timestamp", ">i8"), ("store_host", "V8"), *TAIL_FIELDS]
+    [
+        *HEAD_FIELDS,
+        ("born_host", "V8"),
+        ("store_timestamp", ">i8"),
+        ("store_host", "V8"),
+        *TAIL_FIELDS,
+    ]
 )
 _PLACED = np.dtype({"names": ["queue_offset", "physical_offset"], "formats": [">i8", ">i8"],
                     "offsets": [0, 8], "itemsize": 16})  # fmt: skip
-_PLACED_AT = _HEADER.fields["queue_offset"][1]
-_STORED_AT = _HEADER.fields["store_timestamp"][1]
+
+
+def _offset_of(field: str) -> int:
+    assert _HEADER.fields is not None
+    return _HEADER.fields[field][1]
+
+
+_PLACED_AT, _STORED_AT = _offset_of("queue_offset"), _offset_of("store_timestamp")
 _EMPTY = pa.scalar(b"", pa.binary())
 _POSITIVE = 0x7FFFFFFF
 # "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
 _FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
 
 assert _HEADER.itemsize == HEADER_V4_SIZE
-assert _HEADER.fields["physical_offset"][1] == _PLACED_AT + 8
+assert _offset_of("physical_offset") == _PLACED_AT + 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +107,7 @@ class RecordRun:
 
     def _seal(self) -> None:
         ends = self.starts + self.sizes - CHECKSUM_SIZE
-        view, crc32 = memoryview(self.data), zlib.crc32
+        view, crc32 = self.data.data, zlib.crc32
         pairs = zip(self.starts.tolist(), ends.tolist(), strict=True)
         crcs = np.fromiter((crc32(view[a:b]) for a, b in pairs), np.int64, len(self))
         self._put(len(CHECKSUM_HEAD), _reversed_digits(crcs & _POSITIVE), rows=ends)
@@ -164,7 +176,7 @@ def _body_crcs(bodies: pa.Array) -> Ints:
 
 
 def _lengths(column: pa.Array) -> Ints:
-    return pc.binary_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(pc.binary_length(column).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _fixed(rows: npt.NDArray[np.generic], width: int) -> pa.Array:

@@ -1,7 +1,7 @@
 """Every byte of a commit-log record: sizes, magic numbers, flag bits, field order.
 
-This module is the truth about the record format; docs/storage-format.md explains it and a test holds
-the two equal. All integers are big-endian. A record is
+This module is the truth about the record format; docs/storage-format.md explains it, and a test
+holds the two equal. All integers are big-endian. A record is
 
     head (48) | born host (8 or 20) | store timestamp (8) | store host (8 or 20) | tail (16)
     | body | topic length (1, v2: 2) | topic | properties length (2) | properties
@@ -45,7 +45,9 @@ SIZE_AND_MAGIC = struct.Struct(">iI")
 
 HOST_V4_SIZE = 8  # address 4, port 4
 HOST_V6_SIZE = 20  # address 16, port 4
-HEADER_V4_SIZE = HEAD.itemsize + HOST_V4_SIZE + STORE_TIMESTAMP.itemsize + HOST_V4_SIZE + TAIL.itemsize
+HEADER_V4_SIZE = (
+    HEAD.itemsize + HOST_V4_SIZE + STORE_TIMESTAMP.itemsize + HOST_V4_SIZE + TAIL.itemsize
+)
 MIN_RECORD_SIZE = HEADER_V4_SIZE + 1 + 2  # no body, no topic, no properties
 BLANK_SIZE = SIZE_AND_MAGIC.size  # room that is kept at the end of a file for the blank record
 

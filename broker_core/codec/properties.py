@@ -84,7 +84,7 @@ class PropertyColumn:
             return pa.array([row.get(name) for row in self._irregular], pa.string())
         place = self._place_in_every_row(name.encode())
         if place is not None:
-            return self._texts(np.arange(place, self._entries, self._width, np.int32), _VALUE)
+            return self._texts(np.arange(self._entries)[place :: self._width], _VALUE)
         entries = self._entries_named(name.encode())
         values = self._texts(entries, _VALUE)
         row_of_entry = np.searchsorted(self._first_entry, entries, side="right") - 1
@@ -103,11 +103,12 @@ class PropertyColumn:
         if not (self._name_lengths[place :: self._width] == len(name)).all():
             return None
         starts = self._bounds[place * _TOKENS : -1 : self._width * _TOKENS]
-        return place if equal(self._data, starts, name).all() else None
+        return place if equal(self._data, starts.astype(np.int64), name).all() else None
 
     def _entries_named(self, name: bytes) -> npt.NDArray[Any]:
         same_length = np.flatnonzero(self._name_lengths == len(name))
-        return same_length[equal(self._data, self._bounds[same_length * _TOKENS], name)]
+        starts = self._bounds[same_length * _TOKENS].astype(np.int64)
+        return same_length[equal(self._data, starts, name)]
 
     def _texts(self, entries: npt.NDArray[Any], part: int) -> pa.Array:
         texts = self._tokens.take(pa.array(entries * _TOKENS + part))

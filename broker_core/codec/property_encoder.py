@@ -15,7 +15,9 @@ _NAME_VALUE = pa.scalar(b"\x01", pa.binary())
 _END = pa.scalar(b"\x02", pa.binary())
 
 
-def join_property_columns(named: dict[str, pa.Array], properties: pa.Array | None, rows: int) -> pa.Array:
+def join_property_columns(
+    named: dict[str, pa.Array], properties: pa.Array | None, rows: int
+) -> pa.Array:
     """Return one property string per row: the named columns in order, then the map's entries.
 
     A null or empty value of a named column leaves the property out.
@@ -28,7 +30,7 @@ def join_property_columns(named: dict[str, pa.Array], properties: pa.Array | Non
         _refuse_separators(name, column)
         parts += _named_parts(name, column)
     if properties is not None:
-        parts.append(_map_entries(properties))
+        parts += _map_parts(properties)
     if not parts:
         return pa.array([b""] * rows, pa.binary())
     return pc.binary_join_element_wise(*parts, _EMPTY)
@@ -44,21 +46,21 @@ def _named_parts(name: str, column: pa.Array) -> list[pa.Array | pa.Scalar]:
     return [pc.if_else(pc.fill_null(pc.greater(lengths, 0), False), entries, _EMPTY)]
 
 
-def _map_entries(properties: pa.Array) -> pa.Array:
-    """Return each row's entries as one string: they lie side by side once joined."""
+def _map_parts(properties: pa.Array) -> list[pa.Array | pa.Scalar]:
+    """Return each row's entries as one string, each entry closed by its separator."""
     properties = properties if not properties.null_count else pc.fill_null(properties, {})
-    names, values = properties.keys, properties.items
-    names, values = _window(properties, names), _window(properties, values)
+    names, values = _window(properties, properties.keys), _window(properties, properties.items)
     _check_map(names, values)
     entries = pc.binary_join_element_wise(
-        names.cast(pa.binary()), _NAME_VALUE, values.cast(pa.binary()), _END, _EMPTY
+        names.cast(pa.binary()), values.cast(pa.binary()), _NAME_VALUE
     )
-    data, ends = packed(entries)
     offsets = properties.offsets.to_numpy()
-    row_ends = ends[offsets - offsets[0]].astype(np.int32)
-    return pa.Array.from_buffers(
-        pa.binary(), len(properties), [None, pa.py_buffer(row_ends), pa.py_buffer(data)]
-    )
+    first = pa.array((offsets - offsets[0]).astype(np.int32))
+    rows = pc.binary_join(pa.ListArray.from_arrays(first, entries), _END)
+    if (np.diff(offsets) > 0).all():
+        return [rows, _END]
+    ends = pa.array(np.where(np.diff(offsets) > 0, b"\x02", b""), pa.binary())
+    return [rows, ends]
 
 
 def _window(properties: pa.Array, items: pa.Array) -> pa.Array:
