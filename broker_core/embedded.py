@@ -363,10 +363,12 @@ class Store:
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Note the next offset to read of some queues, durably."""
         self._require_writable("commit")
-        for queue_id, (low, high) in self.queues(topic).items():
-            offset = offsets.get(queue_id, low)
-            if not 0 <= offset <= high:
-                raise OffsetOutOfRangeError(topic, queue_id, offset, (low, high))
+        held = self.queues(topic)
+        for queue_id, offset in offsets.items():
+            if queue_id not in held:
+                raise QueueNotFoundError(topic, queue_id, len(held))
+            if not 0 <= offset <= held[queue_id][1]:
+                raise OffsetOutOfRangeError(topic, queue_id, offset, held[queue_id])
         with self._store.locked():
             self._store.offsets.commit(group, topic, dict(offsets))
 

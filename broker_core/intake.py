@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.encoder import MessageColumns, encode
+from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
@@ -93,16 +94,16 @@ class Intake:
         return bodies if not bodies.null_count else pc.fill_null(bodies, _EMPTY)
 
     def _check_sizes(self, bodies: pa.Array, properties: pa.Array) -> None:
-        for name, column, limit in (
-            ("body", bodies, self.config.max_message_size),
-            ("properties", properties, self.config.max_properties_length),
+        checksum = CHECKSUM_SIZE if self.config.record_checksum else 0
+        for name, column, extra, limit in (
+            ("body", bodies, 0, self.config.max_message_size),
+            ("properties", properties, checksum, self.config.max_properties_length),
         ):
-            lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
-            if lengths.max(initial=0) > limit:
-                row = int(lengths.argmax())
-                raise MessageRefusedError(
-                    f"{name} of row {row}", f"{lengths[row]} bytes, the limit is {limit}"
-                )
+            sizes = pc.binary_length(column).to_numpy(zero_copy_only=False) + extra
+            if sizes.max(initial=0) > limit:
+                row = int(sizes.argmax())
+                reason = f"{sizes[row]} bytes, the limit is {limit}"
+                raise MessageRefusedError(f"{name} of row {row}", reason)
 
     def _queue_ids(self, batch: pa.RecordBatch, sharding: pa.Array | None) -> npt.NDArray[np.int32]:
         rows = batch.num_rows

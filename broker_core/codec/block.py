@@ -122,7 +122,8 @@ class RecordBlock:
         tails = self._tails(rows)
         name = np.frombuffer(CHECKSUM_HEAD, np.uint8)
         digits = tails[:, name.size : -1]
-        agreeing = (tails[:, : name.size] == name).sum(axis=1)
+        agreeing = (tails == 0).sum(axis=1)
+        agreeing += (tails[:, : name.size] == name).sum(axis=1)
         agreeing += ((digits >= 0x30) & (digits <= 0x39)).sum(axis=1)
         agreeing += tails[:, -1] == PROPERTY_SEPARATOR
         agreeing[self.properties_lengths[rows] < CHECKSUM_SIZE] = 0

@@ -49,7 +49,8 @@ def select(columns: Sequence[str] | str | None) -> pa.Schema:
         return pa.schema([ALL_COLUMNS.field(name) for name in DEFAULT_COLUMNS])
     if columns == "*":
         return ALL_COLUMNS
-    names = columns.split(",") if isinstance(columns, str) else list(columns)
+    names = columns.split(",") if isinstance(columns, str) else columns
+    names = [name.strip() for name in names]
     for name in names:
         if name not in ALL_COLUMNS.names:
             near = difflib.get_close_matches(name, ALL_COLUMNS.names, n=1)

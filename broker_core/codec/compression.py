@@ -11,6 +11,7 @@ import zstandard
 from rocketpy.broker_core.codec.layout import COMPRESSION_MASK, SysFlag
 from rocketpy.broker_core.errors import RecordError
 
+_ZSTD_STEP = 256
 ZLIB_LEVEL = 5  # what Apache's producer uses
 MAX_BODY_BYTES = 256 << 20  # a bound on what a few hostile bytes may unfold to
 
@@ -36,8 +37,9 @@ def _inflate_zstd(stored: bytes) -> bytes:
     if zstandard.frame_content_size(stored) > MAX_BODY_BYTES:
         raise ValueError("the ZSTD frame unfolds to too much")
     body = bytearray()
-    for start in range(0, len(stored), 1 << 12):  # in steps, so that the bound holds early
-        body += unpacker.decompress(stored[start : start + (1 << 12)])
+    # In steps, so that the bound holds early: a few bytes may stand for a block of 128 KiB.
+    for start in range(0, len(stored), _ZSTD_STEP):
+        body += unpacker.decompress(stored[start : start + _ZSTD_STEP])
         if len(body) > MAX_BODY_BYTES:
             raise ValueError("the ZSTD frame unfolds to too much")
     if not unpacker.eof:

@@ -60,15 +60,16 @@ def checksum_property(record: bytes | memoryview) -> bytes:
 
 
 def looks_like_checksum(tail: bytes) -> bool:
-    """Whether 20 bytes are, or were before a few bytes changed, a record check sum.
+    """Whether 20 bytes are, or were before a few bytes changed or were lost, a record check sum.
 
-    A check sum with a damaged name must not pass as an ordinary property of an unchecked record.
+    A check sum with a damaged name must not pass as an ordinary property of an unchecked record;
+    nor must the zeros that a crash leaves where the end of a record did not reach the disk.
     """
     if len(tail) != CHECKSUM_SIZE:
         return False
-    agreeing = sum(a == b for a, b in zip(tail, CHECKSUM_HEAD, strict=False))
-    agreeing += sum(0x30 <= digit <= 0x39 for digit in tail[len(CHECKSUM_HEAD) : -1])
-    return agreeing + (tail[-1] == PROPERTY_SEPARATOR) >= CHECKSUM_SIZE - 4
+    agreeing = sum(a in (b, 0) for a, b in zip(tail, CHECKSUM_HEAD, strict=False))
+    agreeing += sum(0x30 <= digit <= 0x39 or not digit for digit in tail[len(CHECKSUM_HEAD) : -1])
+    return agreeing + (tail[-1] in (PROPERTY_SEPARATOR, 0)) >= CHECKSUM_SIZE - 4
 
 
 def encode_record(message: Message) -> bytes:
