@@ -10,6 +10,7 @@ import java.io.PrintStream;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.LinkedHashMap;
@@ -42,17 +43,23 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 /**
  * Drives Apache RocketMQ's own Java clients for the interop tests.
  *
- * <p>Arguments: a command, the name server's address. Reads requests as JSON lines from stdin, prints
- * answers as JSON lines on stdout; an exception ends it with a stack trace and exit code 1. What the
- * requests and answers hold is written at rocketmq_tool.py, the only caller.
+ * <p>Argument: the name server's address. Reads calls as JSON lines from stdin, each a command and
+ * its requests; prints the answers as JSON lines on stdout and an empty line when the call is done.
+ * An exception ends the tool with a stack trace. What requests and answers hold is written at
+ * rocketmq_tool.py, the only caller.
  */
 public final class RocketMqTool {
     private static final int PULL_BATCH = 32;
     private static final int QUERY_MAX = 64;
+    private static final Duration DISPATCH_TIMEOUT = Duration.ofSeconds(60);
     private static final PrintStream OUT =
         new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
 
     private final String nameServer;
+
+    private DefaultMQPullConsumer reader;
+    private DefaultMQAdminExt admin;
+    private DefaultMQProducer producer;
 
     private RocketMqTool(String nameServer) {
         this.nameServer = nameServer;
@@ -61,12 +68,20 @@ public final class RocketMqTool {
     public static void main(String[] arguments) {
         int status = 0;
         try {
-            new RocketMqTool(arguments[1]).run(arguments[0], requests());
+            RocketMqTool tool = new RocketMqTool(arguments[0]);
+            BufferedReader calls =
+                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+            for (String line = calls.readLine(); line != null; line = calls.readLine()) {
+                JSONObject call = JSON.parseObject(line);
+                List<JSONObject> requests = call.getList("requests", JSONObject.class);
+                tool.run(call.getString("command"), requests);
+                OUT.println();
+                OUT.flush();
+            }
         } catch (Throwable failure) {
             failure.printStackTrace();
             status = 1;
         }
-        OUT.flush();
         // The clients' own shutdown takes seconds and every request above was answered.
         Runtime.getRuntime().halt(status);
     }
@@ -78,26 +93,17 @@ public final class RocketMqTool {
             case "send" -> send(requests);
             case "offsets" -> offsets(requests);
             case "commit" -> commit(requests);
+            case "committed" -> committed(requests);
             default -> throw new IllegalArgumentException("unknown command " + command);
         }
-    }
-
-    private static List<JSONObject> requests() throws Exception {
-        List<JSONObject> requests = new ArrayList<>();
-        BufferedReader lines =
-            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            requests.add(JSON.parseObject(line));
-        }
-        return requests;
     }
 
     private static void print(Map<String, Object> answer) {
         OUT.println(JSON.toJSONString(answer, JSONWriter.Feature.WriteNulls));
     }
 
-    private DefaultMQPullConsumer consumer() throws MQClientException {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("interop_reader");
+    private DefaultMQPullConsumer consumer(String group) throws MQClientException {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(group);
         consumer.setNamesrvAddr(nameServer);
         consumer.setVipChannelEnabled(false);
         // As stored: the client would hide the compressed bit and the compressed bytes.
@@ -106,17 +112,37 @@ public final class RocketMqTool {
         return consumer;
     }
 
+    private DefaultMQPullConsumer reader() throws MQClientException {
+        if (reader == null) {
+            reader = consumer("interop_reader");
+        }
+        return reader;
+    }
+
     private DefaultMQAdminExt admin() throws MQClientException {
-        DefaultMQAdminExt admin = new DefaultMQAdminExt();
-        admin.setNamesrvAddr(nameServer);
-        admin.setVipChannelEnabled(false);
-        admin.start();
+        if (admin == null) {
+            admin = new DefaultMQAdminExt();
+            admin.setNamesrvAddr(nameServer);
+            admin.setVipChannelEnabled(false);
+            admin.start();
+        }
         return admin;
+    }
+
+    private DefaultMQProducer producer() throws MQClientException {
+        if (producer == null) {
+            producer = new DefaultMQProducer("interop_writer");
+            producer.setNamesrvAddr(nameServer);
+            producer.setVipChannelEnabled(false);
+            producer.setSendMsgTimeout(30_000);
+            producer.start();
+        }
+        return producer;
     }
 
     /** Prints every message of every queue of the topics, in queue order. */
     private void pull(List<JSONObject> requests) throws Exception {
-        DefaultMQPullConsumer consumer = consumer();
+        DefaultMQPullConsumer consumer = reader();
         for (JSONObject request : requests) {
             String topic = request.getString("topic");
             for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
@@ -215,13 +241,9 @@ public final class RocketMqTool {
         }
     }
 
-    /** Sends each request's messages one by one, or as one batch. */
+    /** Sends each request's messages one by one, or as one batch; returns when all can be pulled. */
     private void send(List<JSONObject> requests) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer("interop_writer");
-        producer.setNamesrvAddr(nameServer);
-        producer.setVipChannelEnabled(false);
-        producer.setSendMsgTimeout(30_000);
-        producer.start();
+        DefaultMQProducer producer = producer();
         for (JSONObject request : requests) {
             String topic = request.getString("topic");
             List<Message> messages = new ArrayList<>();
@@ -229,13 +251,31 @@ public final class RocketMqTool {
             for (int i = 0; i < specifications.size(); i++) {
                 messages.add(message(topic, specifications.getJSONObject(i)));
             }
+            List<SendResult> results = new ArrayList<>();
             if (request.getBooleanValue("batch")) {
-                printReceipts(topic, producer.send(messages));
+                results.add(producer.send(messages));
             } else {
                 for (Message message : messages) {
-                    printReceipts(topic, producer.send(message));
+                    results.add(producer.send(message));
                 }
             }
+            for (SendResult result : results) {
+                printReceipts(topic, result);
+                awaitDispatch(result);
+            }
+        }
+    }
+
+    /** The broker acknowledges a message before its queue has it. */
+    private void awaitDispatch(SendResult result) throws Exception {
+        int messages = result.getOffsetMsgId().split(",").length;
+        long end = result.getQueueOffset() + messages;
+        long deadline = System.nanoTime() + DISPATCH_TIMEOUT.toNanos();
+        while (admin().maxOffset(result.getMessageQueue()) < end) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("acknowledged but not dispatched: " + result);
+            }
+            Thread.sleep(5);
         }
     }
 
@@ -278,7 +318,7 @@ public final class RocketMqTool {
     /** Prints for each queue its bounds and the offsets of the timestamps, of both boundary types. */
     private void offsets(List<JSONObject> requests) throws Exception {
         DefaultMQAdminExt admin = admin();
-        DefaultMQPullConsumer consumer = consumer();
+        DefaultMQPullConsumer consumer = reader();
         for (JSONObject request : requests) {
             String topic = request.getString("topic");
             Set<MessageQueue> queues = new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic));
@@ -317,6 +357,20 @@ public final class RocketMqTool {
                 new MessageQueue(topic, broker.getBrokerName(), request.getIntValue("queueId")),
                 request.getLongValue("offset"));
             print(request);
+        }
+    }
+
+    /** Prints the offset of each queue that a group has committed, as the broker tells a consumer. */
+    private void committed(List<JSONObject> requests) throws Exception {
+        for (JSONObject request : requests) {
+            String topic = request.getString("topic");
+            DefaultMQPullConsumer consumer = consumer(request.getString("group"));
+            for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
+                Map<String, Object> answer = new LinkedHashMap<>();
+                answer.put("queueId", queue.getQueueId());
+                answer.put("offset", consumer.fetchConsumeOffset(queue, true));
+                print(answer);
+            }
         }
     }
 }

@@ -33,6 +33,7 @@ DEFAULT_SETTINGS: Mapping[str, Setting] = {
     "brokerIP2": LOOPBACK,
     "bindAddress": LOOPBACK,
     "timerWheelEnable": False,  # 38 MB of file and a start that waits for it
+    "transactionMetricFlushInterval": 200,  # the first one is a busy loop, by default of 10 s
     # The store must stay as it is: nothing expires, and a full disk elsewhere is not our matter.
     "fileReservedTime": 24 * 365 * 100,
     "diskMaxUsedSpaceRatio": 95,
@@ -53,10 +54,11 @@ class ApacheBroker:
         self._store = store
         self._settings = {**DEFAULT_SETTINGS, **settings}
         self._installation = install()
-        self._home = Path()
         self._processes: list[JavaProcess] = []  # in the order of their start
-        self.namesrv_addr = ""
-        self.broker_addr = ""
+        # There from start() on:
+        self._home: Path
+        self.namesrv_addr: str
+        self.tool: RocketMqTool  # Java clients that talk to this broker
 
     def __enter__(self) -> ApacheBroker:
         self.start()
@@ -73,11 +75,6 @@ class ApacheBroker:
         else:
             self.kill()
 
-    @property
-    def tool(self) -> RocketMqTool:
-        """Java clients that talk to this broker."""
-        return RocketMqTool(self._installation.class_path, self.namesrv_addr, home=self._home)
-
     def start(self) -> None:
         """Start both and return when the broker is registered and serves.
 
@@ -87,7 +84,7 @@ class ApacheBroker:
         self._home = Path(tempfile.mkdtemp(prefix="rocketpy-apache-"))
         name_server_port, broker_port, ha_port = _free_ports()
         self.namesrv_addr = f"{LOOPBACK}:{name_server_port}"
-        self.broker_addr = f"{LOOPBACK}:{broker_port}"
+        self.tool = RocketMqTool(self._installation.class_path, self.namesrv_addr, home=self._home)
         try:
             self._launch(
                 "org.apache.rocketmq.namesrv.NamesrvStartup",
@@ -125,10 +122,13 @@ class ApacheBroker:
             self.kill()  # the name server has nothing to save
 
     def kill(self) -> None:
-        """End what is still running by SIGKILL; the second call does nothing."""
+        """End what is still running by SIGKILL; does nothing when nothing is."""
+        if not self._processes:
+            return
+        self.tool.close()
         while self._processes:
             self._processes.pop().kill()
-        shutil.rmtree(self._home, ignore_errors=True)
+        shutil.rmtree(self._home)
 
     def _launch(self, main_class: str, settings: Mapping[str, Setting]) -> None:
         name = main_class.rpartition(".")[2]

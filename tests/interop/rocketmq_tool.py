@@ -1,14 +1,16 @@
 """Apache's Java clients as Python functions: lists of dicts in, lists of dicts out.
 
-Each call starts one JVM with RocketMqTool.java, so ask for much at once. Names inside the dicts are
-those of the Java tool's JSON (`queueOffset`), bodies are bytes under `body`.
+The clients live in one JVM with RocketMqTool.java, started by the first call. Names inside the
+dicts are those of the Java tool's JSON (`queueOffset`), bodies are bytes under `body`.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import subprocess
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,21 @@ Answer = dict[str, Any]
 
 
 class RocketMqTool:
-    """Runs the Java tool against one name server."""
+    """Runs the Java tool against one name server; its errors go to a file in `home`."""
 
     def __init__(self, class_path: str, namesrv_addr: str, *, home: Path) -> None:
-        self._class_path = class_path
-        self._namesrv_addr = namesrv_addr
-        self._home = home
+        self._command = java_command(
+            *("RocketMqTool", namesrv_addr), class_path=class_path, home=home
+        )
+        self._errors = home / "RocketMqTool.log"
+        self._process: subprocess.Popen[str] | None = None
+
+    def close(self) -> None:
+        """End the JVM; does nothing when there is none."""
+        if self._process is not None:
+            with self._process:
+                self._process.kill()
+            self._process = None
 
     def pull(self, topics: Iterable[str]) -> list[Answer]:
         """Return every message of the topics: all of its fields, in topic and queue order."""
@@ -84,21 +95,51 @@ class RocketMqTool:
         assert answers == requests
         return answers
 
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Return a group's offsets of a topic by queue id; queues without one are left out."""
+        answers = self._call("committed", [{"group": group, "topic": topic}])
+        return {a["queueId"]: a["offset"] for a in answers if a["offset"] >= 0}
+
     def _call(self, command: str, requests: Sequence[Mapping[str, Any]]) -> list[Answer]:
-        done = subprocess.run(
-            java_command(
-                *("RocketMqTool", command, self._namesrv_addr),
-                class_path=self._class_path,
-                home=self._home,
-            ),
-            input="".join(json.dumps(request) + "\n" for request in requests).encode(),
-            capture_output=True,
-            timeout=CALL_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"RocketMqTool {command}:\n{done.stderr.decode()[-4000:]}")
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        process = self._process = self._process or self._start()
+        alarm = threading.Timer(CALL_TIMEOUT_S, process.kill)
+        alarm.start()
+        try:
+            answers = _exchange(process, {"command": command, "requests": requests})
+        finally:
+            alarm.cancel()
+        if answers is None:
+            process.wait()
+            self.close()  # the next call starts another
+            printed = self._errors.read_text("utf-8")[-4000:]
+            raise RuntimeError(f"RocketMqTool {command} ended by {process.returncode}:\n{printed}")
+        return answers
+
+    def _start(self) -> subprocess.Popen[str]:
+        with self._errors.open("w") as errors:
+            return subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                encoding="utf-8",
+                start_new_session=True,  # as the servers: ended by close(), not by Ctrl-C
+            )
+
+
+def _exchange(process: subprocess.Popen[str], call: Mapping[str, Any]) -> list[Answer] | None:
+    """Return the answers to a call, None when the tool ended before they were complete."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(call) + "\n")
+        process.stdin.flush()
+    answers: list[Answer] = []
+    for line in process.stdout:
+        if line == "\n":
+            return answers
+        answers.append(json.loads(line))
+    return None
 
 
 def _as_json(message: Mapping[str, Any]) -> dict[str, Any]:

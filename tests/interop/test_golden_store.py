@@ -14,8 +14,10 @@ from tests.interop.apache import ApacheBroker
 @pytest.fixture(scope="module")
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheBroker]:
     store = golden.unpack(tmp_path_factory.mktemp("golden"))
-    with ApacheBroker(store, settings=golden.SETTINGS) as broker:
-        yield broker
+    broker = ApacheBroker(store, settings=golden.SETTINGS)
+    broker.start()
+    yield broker
+    broker.kill()  # quicker than a clean stop
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +55,8 @@ def test_a_store_that_is_no_directory_fails_with_the_end_of_the_log(tmp_path: Pa
     broker = ApacheBroker(no_directory, settings=golden.SETTINGS)
     with pytest.raises(RuntimeError, match=r"(?s)ended with .* before 'boot success'.*ends:\n.+"):
         broker.start()
+
+
+def test_a_call_that_the_java_client_refuses_shows_why(apache: ApacheBroker) -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)RocketMqTool pull ended by 1:.*MQClientException"):
+        apache.tool.pull(["there-is-no-such-topic"])

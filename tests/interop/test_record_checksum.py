@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_broker_that_insists_on_check_sums_recovers_our_records_and_we_its(store: Path) -> None:
-    with rocketpy.open(store, read_only=True) as ours:
+    with rocketpy.open(store, read_only=True, config=workload.CONFIG) as ours:
         written = read_all(ours, workload.TOPICS)
     apache = ApacheBroker(store, settings=STRICT)
     apache.start()

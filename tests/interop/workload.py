@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from rocketpy.broker_core.config import StoreConfig
 
 CONFIG = StoreConfig(
     commit_log_file_size=1 << 16,
     consume_queue_file_entries=20,
-    index_slots=100,
-    index_entries=500,
+    index_slots=500,
+    index_entries=2000,
+    max_message_size=1 << 14,
+    lock_timeout_s=0.5,
 )
 SETTINGS = {  # the same sizes in Apache's words
     "mappedFileSizeCommitLog": 1 << 16,
     "mappedFileSizeConsumeQueue": 20 * 20,
-    "maxHashSlotNum": 100,
-    "maxIndexNum": 500,
+    "maxHashSlotNum": 500,
+    # Not smaller: Apache names index files by the millisecond, and when it makes them anew after a
+    # crash, two in one millisecond are one, without the entries of the first.
+    "maxIndexNum": 2000,
+    # After a crash Apache throws away index files that no checkpoint covers, and makes them anew
+    # from the last so many log files: of the usual size ten are plenty, of these they are not.
+    "commitLogRecoverMaxNum": 1000,
 }
 
 QUEUES_BY_TOPIC = {
@@ -52,6 +59,7 @@ BODIES = (
     b"\xda\xa3\x20\xa7" * 8,  # looks like the begin of a record
     b"text that deflates well " * 40,
 )
+CODECS: tuple[Literal["zlib", "lz4", "zstd"] | None, ...] = (None, None, "zlib", "lz4", "zstd")
 
 
 class Outgoing(TypedDict):
@@ -63,7 +71,7 @@ class Outgoing(TypedDict):
     keys: list[str]
     properties: dict[str, str]
     flag: int
-    compress: str | None
+    compress: Literal["zlib", "lz4", "zstd"] | None
 
 
 def messages(count: int, *, name: str) -> Iterator[Outgoing]:
@@ -77,7 +85,7 @@ def messages(count: int, *, name: str) -> Iterator[Outgoing]:
             keys=_keys(number, name),
             properties=_properties(number),
             flag=choice.choice((0, 0, 1, -1, 2**31 - 1, -(2**31))),
-            compress=(None, None, None, "zlib", "lz4", "zstd")[number % 6],
+            compress=CODECS[number % len(CODECS)],
         )
 
 
