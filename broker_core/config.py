@@ -28,7 +28,7 @@ class StoreConfig:
     record_checksum: bool = True  # [enabledAppendPropCRC]; Apache's default is off
     preallocate: bool = False  # give new commit-log files their disk blocks at once
 
-    max_message_size: int = 4 << 20  # [maxMessageSize]
+    max_message_size: int = 4 << 20  # [maxMessageSize]; a record must fit into a file as well
     max_topic_length: int = 127  # bytes
     max_properties_length: int = 32_767  # bytes, of the whole property string
 
@@ -55,7 +55,7 @@ class StoreConfig:
             "index_entries": self.index_entries >= 2,
             "max_topic_length": 1 <= self.max_topic_length <= 127,
             "max_properties_length": 0 <= self.max_properties_length <= 32_767,
-            "max_message_size": 1 <= self.max_message_size <= self.commit_log_file_size,
+            "max_message_size": self.max_message_size >= 1,
             "delete_when_hour": 0 <= self.delete_when_hour <= 23,
             "default_topic_queues": self.default_topic_queues >= 1,
             "store_host": not self.store_host.is_v6,
@@ -79,9 +79,4 @@ class ConfigError(RocketPyError):
         self.name, self.value = name, value
 
     def __str__(self) -> str:
-        hint = (
-            "; it must fit into one commit-log file (commit_log_file_size)"
-            if self.name == "max_message_size"
-            else ""
-        )
-        return f"StoreConfig.{self.name} cannot be {self.value!r}{hint}"
+        return f"StoreConfig.{self.name} cannot be {self.value!r}"

@@ -36,7 +36,7 @@ from rocketpy.broker_core.message import Message, offset_id, parse_offset_id
 from rocketpy.broker_core.metadata import OffsetTable, TopicConfig
 from rocketpy.broker_core.selection import Offsets, Selection
 from rocketpy.broker_core.storage.lookup import find_by_key, read_one
-from rocketpy.broker_core.storage.reading import QueueReader, scan
+from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, scan
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.verify import Problem, verify
 from rocketpy.broker_core.tags import TagFilter
@@ -309,6 +309,8 @@ class Store:
         """
         self._store.require_open()
         schema = select(columns)
+        if start is not None and not is_boundary(self._store.parts, start):
+            raise MessageNotFoundError(f"start={start}", "no record of the commit log begins there")
         batches = scan(
             self._store.parts, schema, start=start, end=end, check=check, decompress=decompress
         )
@@ -348,6 +350,8 @@ class Store:
         boundary: Literal["lower", "upper"] = "lower",
     ) -> int:
         """Return the first offset stored at or after a time; "upper": the last at or before it."""
+        if boundary not in ("lower", "upper"):
+            raise MessageRefusedError(f"boundary={boundary!r}", "give 'lower' or 'upper'")
         if queue_id not in self._queue_ids(topic):
             raise QueueNotFoundError(topic, queue_id, len(self._queue_ids(topic)))
         reader = QueueReader(self._store.parts, topic, queue_id)

@@ -139,6 +139,8 @@ def _reader(data: object) -> pa.RecordBatchReader:
 
 def _check_names(schema: pa.Schema) -> None:
     for name in schema.names:
+        if schema.names.count(name) > 1:
+            raise ColumnError(name, "is there twice")
         if name not in COLUMNS:
             near = difflib.get_close_matches(name, COLUMNS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(COLUMNS)}"
@@ -169,10 +171,17 @@ def _numbers(
 
 def _keys(batch: pa.RecordBatch) -> pa.Array | None:
     column = batch.column("keys") if "keys" in batch.schema.names else None
-    if column is None or not pa.types.is_list(column.type):
+    is_list = column is not None and (
+        pa.types.is_list(column.type)
+        or pa.types.is_large_list(column.type)
+        or pa.types.is_fixed_size_list(column.type)
+    )
+    if not is_list:
         return _cast(batch, "keys", pa.string())
     words = _cast(batch, "keys", pa.list_(pa.string()))
     assert words is not None
+    if words.flatten().null_count:
+        raise ColumnError("keys", "a key is null; leave it out of the list instead")
     if pc.any(pc.match_substring(words.flatten(), KEY_SEPARATOR)).as_py():
         raise ColumnError("keys", "a blank separates keys in RocketMQ: leave it out of each key")
     return pc.binary_join(words, KEY_SEPARATOR)

@@ -139,6 +139,8 @@ def join_keys(keys: str | Iterable[str]) -> str:
     """Return KEYS as stored: words with blanks between them."""
     words = [keys] if isinstance(keys, str) else list(keys)
     for word in words:
+        if not isinstance(word, str):
+            raise MessageRefusedError(f"key {word!r}", "a str is wanted")
         if not isinstance(keys, str) and KEY_SEPARATOR in word:
             raise MessageRefusedError(
                 f"key {word!r}", "a blank separates keys in RocketMQ: leave it out"

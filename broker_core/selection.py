@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import OffsetOutOfRangeError
+from rocketpy.broker_core.storage.dispatch import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.tags import TagFilter
 
@@ -58,7 +59,9 @@ class Selection:
         has_tags = "tags" in self.schema.names
         wide = self.schema if has_tags else self.schema.append(select(["tags"]).field("tags"))
         names = pa.array(sorted(self.tags.names))
-        for batch in read(wide, tag_codes=self.tags.codes()):
+        # The entries of the schedule topic hold due times where others hold hashes.
+        codes = None if reader.queue.topic == SCHEDULE_TOPIC else self.tags.codes()
+        for batch in read(wide, tag_codes=codes):
             kept = batch.filter(pc.is_in(batch.column("tags"), names))
             yield kept if has_tags else kept.select(self.schema.names)
 

@@ -51,6 +51,8 @@ def select(columns: Sequence[str] | str | None) -> pa.Schema:
         return ALL_COLUMNS
     names = columns.split(",") if isinstance(columns, str) else columns
     names = [name.strip() for name in names]
+    if not names or len(set(names)) < len(names):
+        raise ColumnError(",".join(names), "name each column once, and at least one")
     for name in names:
         if name not in ALL_COLUMNS.names:
             near = difflib.get_close_matches(name, ALL_COLUMNS.names, n=1)

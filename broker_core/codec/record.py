@@ -203,9 +203,15 @@ def _size_and_magic(view: memoryview, at: int) -> tuple[int, int]:
 
 def _check(record: memoryview, properties: bytes, at: int) -> bool:
     """Hold the record check sum, if there is one, against the bytes before it."""
-    tail = properties[-CHECKSUM_SIZE:]
-    if not looks_like_checksum(tail):
+    if len(properties) < CHECKSUM_SIZE:
         return False
-    if checksum_property(record[:-CHECKSUM_SIZE]) != tail:
+    tail = properties[-CHECKSUM_SIZE:]
+    digits = tail[len(CHECKSUM_HEAD) :]
+    if not looks_like_checksum(tail) and not digits[:-1].isdigit():
+        return False
+    actual = checksum_property(record[:-CHECKSUM_SIZE])
+    if looks_like_checksum(tail) and actual != tail:
         raise RecordError(at, "the record does not match its check sum")
-    return True
+    if actual != tail and actual.endswith(digits):
+        raise RecordError(at, "the name of its check sum was overwritten")
+    return actual == tail

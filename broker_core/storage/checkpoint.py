@@ -34,6 +34,9 @@ def read_checkpoint(root: Path) -> Checkpoint:
     return Checkpoint(*CHECKPOINT_STRUCT.unpack_from(data))
 
 
-def write_checkpoint(root: Path, checkpoint: Checkpoint, disk: Disk) -> None:
-    """Replace the checkpoint durably."""
-    disk.replace(root / CHECKPOINT, CHECKPOINT_STRUCT.pack(*checkpoint).ljust(CHECKPOINT_SIZE, b"\0"))
+def write_checkpoint(
+    root: Path, checkpoint: Checkpoint, disk: Disk, *, as_of_ns: int | None = None
+) -> None:
+    """Replace the checkpoint durably; `as_of_ns` becomes the time of the file."""
+    data = CHECKPOINT_STRUCT.pack(*checkpoint).ljust(CHECKPOINT_SIZE, b"\0")
+    disk.replace(root / CHECKPOINT, data, modified_ns=as_of_ns)

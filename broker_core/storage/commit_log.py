@@ -19,13 +19,12 @@ from rocketpy.broker_core.codec.gather import Bytes, Ints
 from rocketpy.broker_core.codec.layout import (
     BLANK_SIZE,
     MAGIC_BLANK,
-    MIN_RECORD_SIZE,
     SIZE_AND_MAGIC,
 )
 from rocketpy.broker_core.codec.record import blank_record, decode_record
 from rocketpy.broker_core.errors import CorruptStoreError, RecordError
 from rocketpy.broker_core.message import Message, PhysicalOffset
-from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.file_sequence import FileSequence
 from rocketpy.broker_core.storage.layout import COMMIT_LOG, file_name
 
@@ -45,6 +44,13 @@ class Segment(NamedTuple):
         assert self.block is not None
         return self.block.starts + self.file_start
 
+    def sound_prefix(self) -> RecordBlock:
+        """Return the records before the first that is not sound or not where it says."""
+        assert self.block is not None
+        block = self.block
+        sound = block.sound() & (block.head["physical_offset"] == self.physical_offsets())
+        return block if sound.all() else block.take(np.arange(int(np.argmin(sound))))
+
 
 class CommitLog:
     """The log's files; reads need no lock."""
@@ -52,7 +58,9 @@ class CommitLog:
     def __init__(
         self, root: Path, file_size: int, disk: Disk, *, writable: bool, preallocate: bool = False
     ) -> None:
-        self.files = FileSequence(root / COMMIT_LOG, file_size, disk, writable=writable, keep_open=8)
+        self.files = FileSequence(
+            root / COMMIT_LOG, file_size, disk, writable=writable, keep_open=8
+        )
         self._preallocate = preallocate
 
     @property
@@ -105,6 +113,17 @@ class CommitLog:
         file.write(blank_record(start + self.file_size - end), end - start)
         file.sync()
 
+    def cut(self, end: int) -> None:
+        """Make all bytes behind `end` zero, durably: they must not return with a crash.
+
+        What is zero already is synced as well: who made it so may have died before it was durable.
+        """
+        self.files.zero_from(end)
+        for start in self.files.starts():
+            file = self.files.file(start)
+            if file is not None and start + self.file_size > end:
+                file.sync()
+
     def is_free(self, end: int) -> bool:
         """Whether nothing was written at `end` yet."""
         return not any(self.files.read(end, SIZE_AND_MAGIC.size))
@@ -118,10 +137,10 @@ class CommitLog:
         start = self.files.start_of(offset)
         file = self.files.file(start)
         path = self.files.folder / file_name(start)
-        if file is None or not 0 <= offset - start < file.size:
+        if file is None or self.is_free(offset):  # not asked through the mapping: see _step
             raise CorruptStoreError(path, offset, "the log has no such place")
         try:
-            message = decode_record(memoryview(file.view), offset - start)
+            message = decode_record(file.view.data, offset - start)
         except RecordError as cause:
             raise CorruptStoreError(path, offset, cause.reason) from cause
         if message.physical_offset != offset:
@@ -129,9 +148,9 @@ class CommitLog:
         return message
 
     def data_at(self, file_start: int) -> Bytes | None:
-        """Return the mapped bytes of a file."""
+        """Return the mapped bytes of a file; what was appended to it by mistake is not seen."""
         file = self.files.file(file_start)
-        return file.view if file else None
+        return file.view[: self.file_size] if file else None
 
     def walk(self, start: int, end: int | None = None) -> Iterator[Segment]:
         """Yield records from `start` on, in order, until there is none or `end` is reached.
@@ -141,29 +160,35 @@ class CommitLog:
         position = start
         while end is None or position < end:
             file_start = self.files.start_of(position)
-            data = self.data_at(file_start)
-            if data is None:
+            file = self.files.file(file_start)
+            if file is None:
                 return
-            segment = self._step(data, file_start, position, end)
+            segment = self._step(file, file_start, position, end)
             if segment.block is None and segment.end == position:
                 return
             position = segment.end
             yield segment
 
-    def _step(self, data: Bytes, file_start: int, position: int, end: int | None) -> Segment:
-        limit = data.size if end is None else min(data.size, end - file_start)
-        limit = min(limit, position - file_start + WALK_BYTES) if limit > WALK_BYTES else limit
-        starts, stopped = record_starts(data, position - file_start, limit, WALK_RECORDS)
-        if not starts and limit < data.size and (end is None or file_start + limit < end):
-            starts, stopped = record_starts(data, position - file_start, data.size, 1)
+    def _step(self, file: DiskFile, file_start: int, position: int, end: int | None) -> Segment:
+        """Return the next records, a passed blank record, or a segment that ends where it began.
+
+        The hole behind the last record is not touched: in tmpfs that would need room.
+        """
+        at, data = position - file_start, file.view[: self.file_size]
+        last = data_end = min(file.data_end(at), self.file_size)
+        if end is not None:
+            last = min(last, end - file_start)
+        starts, _ = record_starts(data, at, min(last, at + WALK_BYTES), WALK_RECORDS)
+        if not starts and last > at + WALK_BYTES:  # one record larger than a step
+            starts, _ = record_starts(data, at, last, 1)
         if starts:
             block = self._whole_records(data, np.array(starts, np.int64))
             if block is not None:
-                last = int(block.starts[-1] + block.sizes[-1])
-                return Segment(file_start, block, PhysicalOffset(file_start + last))
-        if stopped + BLANK_SIZE <= data.size:
-            size, magic = SIZE_AND_MAGIC.unpack_from(memoryview(data), stopped)
-            if magic == MAGIC_BLANK and size == data.size - stopped:
+                stop = int(block.starts[-1] + block.sizes[-1])
+                return Segment(file_start, block, PhysicalOffset(file_start + stop))
+        elif at + BLANK_SIZE <= data_end:
+            size, magic = SIZE_AND_MAGIC.unpack_from(data.data, at)
+            if magic == MAGIC_BLANK and size == self.file_size - at:
                 return Segment(file_start, None, PhysicalOffset(file_start + self.file_size))
         return Segment(file_start, None, PhysicalOffset(position))
 
@@ -175,14 +200,3 @@ class CommitLog:
             except RecordError as broken:
                 starts = starts[starts < broken.at]
         return None
-
-
-def first_timestamp(log: CommitLog, file_start: int) -> int | None:
-    """Return the store timestamp of a file's first record, if it begins with one."""
-    data = log.data_at(file_start)
-    if data is None or data.size < MIN_RECORD_SIZE:
-        return None
-    starts, _ = record_starts(data, 0, data.size, 1)
-    if not starts:
-        return None
-    return int(RecordBlock(data, np.array(starts, np.int64)).store_timestamps[0])

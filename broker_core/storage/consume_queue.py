@@ -23,6 +23,8 @@ from rocketpy.broker_core.storage.layout import (
     QUEUE_UNIT_STRUCT,
 )
 
+_FILLERS_AT_ONCE = 4096
+
 
 class QueueUnit(NamedTuple):
     """One entry."""
@@ -41,7 +43,14 @@ class ConsumeQueue:
     """The entries of one queue; reads need no lock, writes are the lock holder's alone."""
 
     def __init__(
-        self, folder: Path, topic: str, queue_id: int, file_entries: int, disk: Disk, *, writable: bool
+        self,
+        folder: Path,
+        topic: str,
+        queue_id: int,
+        file_entries: int,
+        disk: Disk,
+        *,
+        writable: bool,
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         size = file_entries * QUEUE_UNIT_SIZE
@@ -119,14 +128,28 @@ class ConsumeQueue:
         """Return the first entry whose record the log still has."""
 
         def is_gone(offset: int) -> bool:
-            unit = self.unit(offset)
-            return unit is not None and (unit.is_filler or unit.physical_offset < log_start)
+            unit = self.unit(self.skip_fillers(offset, end))
+            return unit is not None and unit.physical_offset < log_start
 
-        return QueueOffset(last_true(is_gone, self.first_offset(), end))
+        found = last_true(is_gone, self.first_offset(), end)
+        return QueueOffset(self.skip_fillers(found, end))
+
+    def skip_fillers(self, offset: int, end: int) -> int:
+        """Return the first entry from `offset` on that is no filler, or `end`.
+
+        Fillers stand before the first message of a queue, and where repair found messages lost.
+        """
+        unit = self.unit(offset)
+        while offset < end and unit is not None and unit.is_filler:
+            sizes = self.units(offset, min(end, offset + _FILLERS_AT_ONCE))["size"]
+            others = np.flatnonzero(sizes != FILLER_SIZE)
+            offset += int(others[0]) if others.size else len(sizes)
+            unit = self.unit(offset)
+        return offset
 
     def put(self, offset: int, units: npt.NDArray[Any]) -> None:
         """Write entries from `offset` on."""
-        self.files.write(offset * QUEUE_UNIT_SIZE, memoryview(units.view(np.uint8)))
+        self.files.write(offset * QUEUE_UNIT_SIZE, units.view(np.uint8).data)
 
     def put_one(self, offset: int, unit: QueueUnit) -> None:
         """Write one entry."""
@@ -138,10 +161,14 @@ class ConsumeQueue:
 
     def fill_before(self, offset: int) -> None:
         """Write fillers where a queue that begins at `offset` has room before it."""
-        start = self.files.start_of(offset * QUEUE_UNIT_SIZE) // QUEUE_UNIT_SIZE
-        fillers = np.zeros(offset - start, QUEUE_UNIT)
-        fillers["size"] = FILLER_SIZE
-        self.put(start, fillers)
+        self.fill(self.files.start_of(offset * QUEUE_UNIT_SIZE) // QUEUE_UNIT_SIZE, offset)
+
+    def fill(self, start: int, offset: int) -> None:
+        """Write fillers from `start` up to `offset`, for messages that the log does not have."""
+        for first in range(start, offset, _FILLERS_AT_ONCE):
+            fillers = np.zeros(min(_FILLERS_AT_ONCE, offset - first), QUEUE_UNIT)
+            fillers["size"] = FILLER_SIZE
+            self.put(first, fillers)
 
     def cut(self, offset: int) -> None:
         """Make all entries from `offset` on unwritten."""

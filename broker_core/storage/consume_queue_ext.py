@@ -82,7 +82,7 @@ class ConsumeQueueExt:
             room = start + self.files.file_size - offset - EXT_END_ROOM
             last = min(first + max(room, 0) // EXT_UNIT_SIZE, len(units))
             addresses[first:last] = offset + np.arange(last - first) * EXT_UNIT_SIZE
-            self.files.write(offset, memoryview(units[first:last].view(np.uint8)))
+            self.files.write(offset, units[first:last].view(np.uint8).data)
             offset += (last - first) * EXT_UNIT_SIZE
             if last < len(units):
                 self.files.write(offset, EXT_END)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import threading
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 _CHUNK = 1 << 20
 _ZEROS = bytes(_CHUNK)
+_UNFINISHED = ".new"
 
 
 class DiskFile:
@@ -48,7 +50,7 @@ class DiskFile:
     @cached_property
     def memory(self) -> memoryview:
         """The file's bytes, mapped, for reads too small for numpy."""
-        return memoryview(self.view)
+        return self.view.data
 
     @cached_property
     def _writable_view(self) -> npt.NDArray[np.uint8]:
@@ -80,7 +82,7 @@ class DiskFile:
 
     def poke(self, data: bytes, at: int) -> None:
         """Write a few bytes to an allocated block: as scatter(), for one value."""
-        memoryview(self._writable_view)[at : at + len(data)] = data
+        self._writable_view.data[at : at + len(data)] = data
 
     def zero(self, start: int, end: int) -> None:
         """Make a range zero; holes stay holes."""
@@ -106,6 +108,10 @@ class DiskFile:
             yield max(first, at), min(hole, end)
             at = hole
 
+    def data_end(self, start: int) -> int:
+        """Return where the hole at the end of the file begins; `start` if there is no data."""
+        return max((last for _, last in self.data_ranges(start, self.size)), default=start)
+
     def sync(self) -> None:
         """Return when all that was written is durable."""
         _sync(self._fd)
@@ -124,7 +130,7 @@ class Disk:
 
         The file appears under its name only when it has its size, so a crash leaves no short one.
         """
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+        temporary = _temporary(path)
         try:
             fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
@@ -145,15 +151,20 @@ class Disk:
         """Open a file that exists."""
         return DiskFile(path, writable=writable)
 
-    def replace(self, path: Path, data: bytes) -> None:
-        """Replace a whole small file: after a crash it is the old one or the new one."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    def replace(self, path: Path, data: bytes, *, modified_ns: int | None = None) -> None:
+        """Replace a whole small file: after a crash it is the old one or the new one.
+
+        `modified_ns` is the time of its last change, if that shall not be now.
+        """
+        temporary = _temporary(path)
         try:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
                 view = memoryview(data)
                 while view:
                     view = view[os.write(fd, view) :]
+                if modified_ns is not None:
+                    os.utime(fd, ns=(modified_ns, modified_ns))
                 os.fsync(fd)
             finally:
                 os.close(fd)
@@ -192,6 +203,19 @@ class Disk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def _temporary(path: Path) -> Path:
+    """Return a name beside a path that no other thread or process uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}{_UNFINISHED}")
+
+
+def remove_unfinished(root: Path) -> None:
+    """Remove what create() and replace() leave when they die. Call when nobody else writes."""
+    for parent, _, names in os.walk(root):
+        for name in names:
+            if name.startswith(".") and name.endswith(_UNFINISHED):
+                (Path(parent) / name).unlink(missing_ok=True)
 
 
 def raise_if_full(cause: OSError, path: Path, needed: int) -> None:

@@ -89,16 +89,25 @@ class Dispatch:
             codes = ext.put(codes, self.timestamps[rows])
         units["tag_code"] = codes
         offsets = self.queue_offsets[rows]
-        runs = np.flatnonzero(np.diff(offsets) != 1) + 1  # one run, unless the log is damaged
+        runs = np.flatnonzero(np.diff(offsets) != 1) + 1  # one run, unless messages were lost
         for first, last in zip([0, *runs], [*runs, len(rows)], strict=True):
+            if first and offsets[first] > offsets[first - 1]:
+                queue.fill(int(offsets[first - 1]) + 1, int(offsets[first]))
             queue.put(int(offsets[first]), units[first:last])
 
-    def first_offsets(self) -> dict[int, int]:
-        """Return the first queue offset of each queue id."""
+    def offset_ranges(self) -> dict[int, tuple[int, int]]:
+        """Return the first queue offset of each queue id and the one behind the last."""
         rows = np.flatnonzero(queued(self.sys_flags) & (self.queue_ids >= 0))
-        ids, first = np.unique(self.queue_ids[rows], return_index=True)
-        offsets = self.queue_offsets[rows][first]
-        return dict(zip(ids.tolist(), offsets.tolist(), strict=True))
+        ids, first, inverse = np.unique(
+            self.queue_ids[rows], return_index=True, return_inverse=True
+        )
+        offsets = self.queue_offsets[rows]
+        last = np.zeros(len(ids), np.intp)
+        last[inverse] = np.arange(len(rows))
+        return {
+            int(queue_id): (int(offsets[start]), int(offsets[stop]) + 1)
+            for queue_id, start, stop in zip(ids, first, last, strict=True)
+        }
 
 
 def put_all(found: Sequence[Dispatch], parts: StoreParts, *, index_from: int = 0) -> None:
@@ -128,13 +137,12 @@ def stable_order(queue_ids: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
 
 def queued(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which messages have a queue entry: not those of open or undone transactions."""
-    kinds = sys_flags & TRANSACTION_MASK
-    return (kinds == 0) | (kinds == _COMMIT)
+    return np.isin(sys_flags & TRANSACTION_MASK, (0, _COMMIT))
 
 
 def indexed(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which messages are in the index: not those of undone transactions."""
-    return (sys_flags & TRANSACTION_MASK) != _ROLLBACK
+    return np.isin(sys_flags & TRANSACTION_MASK, _ROLLBACK, invert=True)
 
 
 def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iterator[Dispatch]:
@@ -149,8 +157,10 @@ def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iter
         if not is_folder_name(name):
             log.warning("no queue for records of topic %r: not a name that RocketMQ takes", name)
             continue
-        part = block if len(names) == 1 else block.take(
-            np.flatnonzero(pc.equal(column, name).to_numpy(zero_copy_only=False))
+        part = (
+            block
+            if len(names) == 1
+            else block.take(np.flatnonzero(pc.equal(column, name).to_numpy(zero_copy_only=False)))
         )
         yield _dispatch_of(part, name, file_start, config)
 
@@ -179,17 +189,26 @@ def _dispatch_of(block: RecordBlock, topic: str, file_start: int, config: StoreC
 def tag_codes(tags: pa.Array) -> Ints:
     """Return the tag code of each message: the tag's hash, 0 without one."""
     encoded = tags.dictionary_encode()  # tags are few: each is hashed once
-    hashes = np.array([string_hash(tag) for tag in encoded.dictionary.to_pylist()] + [0], np.int64)
-    return hashes[pc.fill_null(encoded.indices, len(hashes) - 1).to_numpy(zero_copy_only=False)]
+    names = encoded.dictionary.to_pylist()
+    hashes = np.array([string_hash(tag) for tag in names] + [0], np.int64)
+    codes: Ints = hashes[pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False)]
+    return codes
 
 
 def _due_times(levels: pa.Array, stored: Ints, codes: Ints, config: StoreConfig) -> Ints:
     """In the schedule topic the tag code is the time of delivery."""
     due = codes.copy()
-    for row, level in enumerate(levels.to_pylist()):  # delayed messages are few per block
-        if level is not None and level.isdigit() and int(level) > 0:
-            due[row] = stored[row] + config.delay_ms(int(level))
+    for row, text in enumerate(levels.to_pylist()):  # delayed messages are few per block
+        level = _delay_level(text)
+        if level:
+            due[row] = stored[row] + config.delay_ms(level)
     return due
+
+
+def _delay_level(text: str | None) -> int:
+    """Return the delay level that a property says, 0 for none or nonsense."""
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 10
+    return int(text) if text and is_number else 0
 
 
 def index_entries(
@@ -244,9 +263,9 @@ def _hashed_tags(tags: pa.Array, prefix: str) -> tuple[Ints, Ints]:
 def tag_code_of(message: Message, stored_ms: int, config: StoreConfig) -> int:
     """Return the tag code of one message."""
     if message.topic == SCHEDULE_TOPIC:
-        level = message.properties.get(_DELAY, "")
-        if level.isdigit() and int(level) > 0:
-            return stored_ms + config.delay_ms(int(level))
+        level = _delay_level(message.properties.get(_DELAY))
+        if level:
+            return stored_ms + config.delay_ms(level)
     tag = message.properties.get(TAGS)
     return string_hash(tag) if tag else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +19,12 @@ _CLOCK_SLACK_NS = 2_000_000_000  # file times are coarser than the writes they t
 def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState) -> None:
     """Make log, queues and index durable up to `state`, which was read under the store's lock.
 
-    Which files were written since the last checkpoint is told by their times, so that what other
-    processes wrote, those that died included, is synced as well.
+    Which files were written since the last checkpoint began is told by their times, so that what
+    other processes wrote, those that died included, is synced as well.
     """
+    began_ns = time.time_ns()
     flusher.flush_to(state.end)
+    parts.tail.sync()
     for path in _written_since_checkpoint(parts):
         parts.disk.open(path, writable=False).sync()
     old = read_checkpoint(parts.root)
@@ -35,6 +38,7 @@ def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState) -> No
             confirm_offset=old.confirm_offset,
         ),
         parts.disk,
+        as_of_ns=began_ns,
     )
 
 
@@ -42,6 +46,8 @@ def _written_since_checkpoint(parts: StoreParts) -> Iterator[Path]:
     try:
         since_ns = (parts.root / CHECKPOINT).stat().st_mtime_ns - _CLOCK_SLACK_NS
     except FileNotFoundError:
+        since_ns = 0
+    if since_ns > time.time_ns():  # the clock went back: times tell nothing
         since_ns = 0
     folders = [parts.index.folder, parts.queues.folder, parts.queues.ext_folder]
     for folder in folders:

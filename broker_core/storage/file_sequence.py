@@ -6,7 +6,6 @@ another process adds or removes is seen without being told.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from pathlib import Path
 
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
@@ -21,7 +20,7 @@ class FileSequence:
     ) -> None:
         self.folder, self.file_size = folder, file_size
         self._disk, self._writable, self._keep_open = disk, writable, keep_open
-        self._open: OrderedDict[int, DiskFile] = OrderedDict()
+        self._open: dict[int, DiskFile] = {}
 
     def starts(self) -> list[int]:
         """Return the start offsets of the files that are there now, ascending."""
@@ -35,7 +34,6 @@ class FileSequence:
         """Return the file that starts there, if there is one."""
         found = self._open.get(start)
         if found is not None:
-            self._open.move_to_end(start)
             return found
         try:
             found = self._disk.open(self.folder / file_name(start), writable=self._writable)
@@ -50,14 +48,13 @@ class FileSequence:
             return found
         self._disk.make_folder(self.folder)
         path = self.folder / file_name(start)
-        return self._remember(
-            start, self._disk.create(path, self.file_size, allocated=allocated)
-        )
+        return self._remember(start, self._disk.create(path, self.file_size, allocated=allocated))
 
     def _remember(self, start: int, file: DiskFile) -> DiskFile:
+        # Threads share this: each step is atomic, and who holds a file keeps it open.
         self._open[start] = file
         while len(self._open) > self._keep_open:
-            self._open.popitem(last=False)
+            self._open.pop(next(iter(self._open)), None)
         return file
 
     def read(self, offset: int, size: int) -> bytes:

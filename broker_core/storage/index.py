@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -25,6 +26,7 @@ class MessageIndex:
         self.folder = root / INDEX
         self._slots, self._entries, self._disk, self._writable = slots, entries, disk, writable
         self._last: IndexFile | None = None
+        self._open: dict[str, IndexFile] = {}  # for look-ups; a name is never used twice
 
     def names(self) -> list[str]:
         """Return the names of the index files, the oldest first."""
@@ -34,14 +36,24 @@ class MessageIndex:
             return []
         return sorted(name for name in names if len(name) == _NAME_DIGITS and name.isdigit())
 
-    def file(self, name: str) -> IndexFile:
-        """Open one file."""
-        path = self.folder / name
-        return IndexFile(path, self._slots, self._entries, self._disk, writable=self._writable)
+    def file(self, name: str, *, create: bool = False) -> IndexFile:
+        """Open one file, or make it."""
+        return IndexFile(
+            self.folder / name,
+            self._slots,
+            self._entries,
+            self._disk,
+            writable=self._writable,
+            create=create,
+        )
 
     def files(self) -> list[IndexFile]:
-        """Open all files, the oldest first."""
-        return [self.file(name) for name in self.names()]
+        """Return all files, the oldest first; without those that are being removed meanwhile."""
+        known, self._open = self._open, {}
+        for name in self.names():
+            with suppress(FileNotFoundError):
+                self._open[name] = known.get(name) or self.file(name)
+        return list(self._open.values())
 
     def put(self, hashes: Ints, physical_offsets: Ints, timestamps: Ints) -> None:
         """Insert entries, in new files where they do not fit."""
@@ -70,7 +82,7 @@ class MessageIndex:
             if not self._last.is_full:
                 return self._last
         previous = self._last.header() if names and self._last else None
-        self._last = self.file(_new_name(now_ms, names))
+        self._last = self.file(_new_name(now_ms, names), create=True)
         if previous is not None:
             self._last.write_empty_header(previous)
         return self._last
@@ -86,6 +98,16 @@ class MessageIndex:
     def find(self, key_hash: int) -> list[tuple[int, int]]:
         """Return (physical offset, store time in s) for a hash, the newest file first."""
         return [hit for file in reversed(self.files()) for hit in file.find(key_hash)]
+
+    def cut(self, physical_offset: int, end_ms: int) -> None:
+        """Take out the entries of records from an offset on; `end_ms` is the newest time before."""
+        self._last = None
+        for name in reversed(self.names()):
+            file = self.file(name)
+            file.cut(physical_offset, end_ms)
+            if file.header().count > 1:
+                break
+            self.remove(name)
 
     def remove(self, name: str) -> None:
         """Remove one file."""

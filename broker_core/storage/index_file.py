@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import (
     INDEX_ENTRY,
@@ -40,17 +41,26 @@ class IndexHeader(NamedTuple):
     begin_physical_offset: int
     end_physical_offset: int
     used_slots: int
-    count: int
+    count: int  # type: ignore[assignment]  # the format's name for it
 
 
 class IndexFile:
     """An index file with `slots` chains and room for `entries` - 1 entries."""
 
-    def __init__(self, path: Path, slots: int, entries: int, disk: Disk, *, writable: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        slots: int,
+        entries: int,
+        disk: Disk,
+        *,
+        writable: bool,
+        create: bool = False,
+    ) -> None:
         self.path, self.slots, self.entries = path, slots, entries
         self._first_entry_at = INDEX_HEADER_SIZE + slots * _SLOT_SIZE
         size = self._first_entry_at + entries * _ENTRY_SIZE
-        if writable and not path.exists():
+        if create:
             # Slots are scattered writes to a mapping: their blocks must be there before.
             disk.make_folder(path.parent)
             self.file = disk.create(path, size, allocated=self._first_entry_at)
@@ -103,7 +113,7 @@ class IndexFile:
         rows["physical_offset"] = physical_offsets
         rows["seconds"] = _seconds_since(header.begin_timestamp, timestamps)
         rows["previous"] = previous
-        self.file.write(memoryview(rows.view(np.uint8)), self._entry_at(header.count))
+        self.file.write(rows.view(np.uint8).data, self._entry_at(header.count))
         self.file.scatter(INDEX_HEADER_SIZE + changed_slots * _SLOT_SIZE, newest.astype(INDEX_SLOT))
         self._write_header(
             header._replace(
@@ -178,6 +188,37 @@ class IndexFile:
             )
         )
         return len(hashes)
+
+    def cut(self, physical_offset: int, end_ms: int) -> None:
+        """Take out the entries of records from an offset on, and what inserts that died left.
+
+        `end_ms` is the newest store time before that offset. The slots are mended too: an entry of
+        another slot will take the place of one that a slot still means.
+        """
+        header, entries = self.header(), self.entry_view
+        count = last_true(
+            lambda number: bool(entries["physical_offset"][number] < physical_offset),
+            1,
+            header.count,
+        )
+        slots = self.slot_view
+        beyond = np.flatnonzero(slots >= count)
+        if count < header.count:
+            self._write_header(
+                header._replace(
+                    count=count,
+                    end_timestamp=min(header.end_timestamp, end_ms),
+                    end_physical_offset=int(entries["physical_offset"][count - 1]),
+                )
+            )
+        if beyond.size:
+            settled = [self._settle(int(number), count) for number in slots[beyond]]
+            self.file.scatter(
+                INDEX_HEADER_SIZE + beyond * _SLOT_SIZE, np.array(settled, INDEX_SLOT)
+            )
+            used = int(np.count_nonzero(self.slot_view))
+            self._write_header(self.header()._replace(used_slots=used))
+        self.file.zero(self._entry_at(count), self._entry_at(self.entries))
 
     def _settle(self, number: int, count: int) -> int:
         """Return the newest entry of a chain that the header counts."""

@@ -13,12 +13,12 @@ import os
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rocketpy.broker_core.errors import StoreLockedError
-from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import LOCK, LOCK_TEXT, OPENERS
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.00005, 0.002
@@ -33,8 +33,11 @@ class StoreLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # Made here if it is missing, never replaced: a lock on another file excludes nobody.
         self._thread_lock = threading.RLock()
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if not os.fstat(self._fd).st_size:
+            os.pwrite(self._fd, LOCK_TEXT, 0)
         self._depth = 0
 
     @contextmanager
@@ -95,17 +98,20 @@ class StoreLock:
         self._depth = 0
 
 
-def lock_of(root: Path, disk: Disk) -> StoreLock:
+def lock_of(root: Path) -> StoreLock:
     """Return this process's guard of a store; makes the lock file if it is missing."""
     path = root / LOCK
     with _guards_lock:
-        if not path.exists():
-            disk.replace(path, LOCK_TEXT)
-        status = path.stat()
-        identity = status.st_dev, status.st_ino
-        if identity not in _guards:
-            _guards[identity] = StoreLock(path)
-        return _guards[identity]
+        guard = _guards.get(_identity(path)) if path.exists() else None
+        if guard is None:
+            guard = StoreLock(path)
+            _guards[_identity(path)] = guard
+        return guard
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 class Openers:
@@ -114,6 +120,7 @@ class Openers:
     def __init__(self, root: Path) -> None:
         path = root / OPENERS
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        _all_openers.add(self)
 
     def join(self) -> bool:
         """Become one of them; return whether there was no other. Call while holding the lock."""
@@ -122,10 +129,26 @@ class Openers:
         return alone
 
     def leave(self) -> bool:
-        """Cease to be one of them; return whether it was the last. Call while holding the lock."""
+        """Cease to be one of them; return whether it was the last. Call while holding the lock.
+
+        Leaving twice is fine; the second time it is never the last.
+        """
+        if self._fd < 0:
+            return False
         alone = self._try_alone()
-        os.close(self._fd)
+        fcntl.flock(self._fd, fcntl.LOCK_UN)  # a forked child may hold a copy of the descriptor
+        self.forget()
         return alone
+
+    def forget(self) -> None:
+        """Let go of the descriptor; in a forked child this leaves the parent what it is."""
+        os.close(self._fd)
+        self._fd = -1
+
+    @property
+    def is_in(self) -> bool:
+        """Whether it has not left."""
+        return self._fd >= 0
 
     def _try_alone(self) -> bool:
         try:
@@ -136,8 +159,14 @@ class Openers:
 
 
 def _after_fork() -> None:
+    global _guards_lock
+    _guards_lock = threading.Lock()  # another thread of the parent may have held it
+    for openers in list(_all_openers):
+        if openers.is_in:
+            openers.forget()
     for guard in _guards.values():
         guard.forget_after_fork()
 
 
+_all_openers: weakref.WeakSet[Openers] = weakref.WeakSet()
 os.register_at_fork(after_in_child=_after_fork)

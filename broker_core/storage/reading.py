@@ -1,7 +1,7 @@
 """Reading without locks: entries of a queue to batches of columns, records of the log likewise.
 
-Readers find the end of a queue themselves. The last entry counts only when it agrees with the record
-it points at, so a store that a broker is writing to, Apache's included, can be read while it does.
+Readers find the end of a queue themselves. The last entry counts only when it agrees with the
+record it points at, so a store that a broker, Apache's included, writes to can be read meanwhile.
 Every record that is handed out was checked: place, queue, queue offset, topic, and its check sum.
 """
 
@@ -20,9 +20,9 @@ from rocketpy.broker_core.errors import CorruptStoreError, RecordError
 from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import resolve
-from rocketpy.broker_core.storage.layout import FILLER_SIZE, file_name
+from rocketpy.broker_core.storage.layout import ABORT, FILLER_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
-from rocketpy.broker_core.storage.salvage import next_sound_record
+from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_record
 
 BATCH_ROWS = 8_192  # what fits the cache best when decoded
 BATCH_BYTES = 32 << 20
@@ -38,10 +38,10 @@ class QueueReader:
     def range(self) -> tuple[QueueOffset, QueueOffset]:
         """Return the first offset that is held and the one behind the last."""
         end, last = self.queue.last()
-        if last is not None and not self._agrees(end - 1, last):
-            end = QueueOffset(
-                last_true(self._is_readable, self.queue.first_offset(), end - 1)
-            )
+        # In a store that was stopped cleanly such an entry is damaged: reading it says so.
+        is_in_use = (self._parts.root / ABORT).exists
+        if last is not None and not self._agrees(end - 1, last) and is_in_use():
+            end = QueueOffset(last_true(self._is_readable, self.queue.first_offset(), end - 1))
         return self.queue.min_offset(self._parts.log.min_offset(), end), end
 
     def _is_readable(self, offset: int) -> bool:
@@ -77,7 +77,7 @@ class QueueReader:
         low, end = self.range()
 
         def is_before(offset: int) -> bool:
-            stored = self.timestamp(offset)
+            stored = self.timestamp(self.queue.skip_fillers(offset, end))
             return stored is None or (stored <= time_ms if upper else stored < time_ms)
 
         found = last_true(is_before, low, end)
@@ -97,7 +97,9 @@ class QueueReader:
         while start < end:
             units = self.queue.units(start, min(end, start + BATCH_ROWS))
             if not len(units):
-                raise CorruptStoreError(self.queue.files.folder, start, "the queue has no such entry")
+                raise CorruptStoreError(
+                    self.queue.files.folder, start, "the queue has no such entry"
+                )
             sizes = np.cumsum(units["size"].astype(np.int64))
             count = max(1, int(np.searchsorted(sizes, BATCH_BYTES, side="right")))
             count = min(count, len(units))
@@ -106,9 +108,7 @@ class QueueReader:
                 yield self._decode(block, schema, decompress)
             start += count
 
-    def _decode(
-        self, block: RecordBlock, schema: pa.Schema, decompress: bool
-    ) -> pa.RecordBatch:
+    def _decode(self, block: RecordBlock, schema: pa.Schema, decompress: bool) -> pa.RecordBatch:
         try:
             return decode(
                 block, schema, broker=self._parts.config.broker_name, decompress=decompress
@@ -168,9 +168,14 @@ def _require(holds: npt.NDArray[np.bool_], path: object, physical: Ints, reason:
 
 
 def scan(
-    parts: StoreParts, schema: pa.Schema, *, start: int | None = None, end: int | None = None,
-    check: bool = True, decompress: bool = True,
-) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    parts: StoreParts,
+    schema: pa.Schema,
+    *,
+    start: int | None = None,
+    end: int | None = None,
+    check: bool = True,
+    decompress: bool = True,
+) -> Iterator[pa.RecordBatch]:
     """Yield all messages of the log between two physical offsets, in log order; needs no queue.
 
     Raises:
@@ -181,28 +186,48 @@ def scan(
         if segment.block is None:
             position = segment.end
             continue
-        block = segment.block
-        if check:
-            sound = block.sound() & (block.head["physical_offset"] == segment.physical_offsets())
-            if not sound.all():
-                block = block.take(np.arange(int(np.argmin(sound))))
+        block = segment.sound_prefix() if check else segment.block
         for first in range(0, len(block), BATCH_ROWS):
             part = block.take(np.arange(first, min(first + BATCH_ROWS, len(block))))
             yield decode(part, schema, broker=parts.config.broker_name, decompress=decompress)
-        position = segment.file_start + (
-            int(block.starts[-1] + block.sizes[-1]) if len(block) else position - segment.file_start
-        )
+        if len(block):
+            position = segment.file_start + int(block.starts[-1] + block.sizes[-1])
         if len(block) < len(segment.block):
             break
     if check and (end is None or position < end):
         _refuse_damage(parts, position)
 
 
+def is_boundary(parts: StoreParts, offset: int) -> bool:
+    """Whether a record begins at a physical offset, or the log ends there."""
+    if offset < parts.log.min_offset():
+        return False
+    return _is_written(parts, offset) or not parts.log.files.has_data_from(offset)
+
+
 def _refuse_damage(parts: StoreParts, position: int) -> None:
-    """Bytes behind the last record are fine as a torn end, not with records behind them."""
-    if parts.log.is_free(position):
+    """Raise unless the log ends here, be it with a torn record: damage has records behind it.
+
+    So has a file that is missing or was cut short; or the end was further on and durable.
+    """
+    flushed = parts.tail.flushed()
+    if position >= flushed and not parts.log.files.has_data_from(position):
         return
+    if _is_written(parts, position):  # meanwhile
+        return
+    path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
+    if position < flushed:
+        reason = f"no sound record, but the log was durable up to {flushed}"
+        raise CorruptStoreError(path, position, reason)
     found = next_sound_record(parts.log, position)
-    if found is not None and found != position:  # at the position: written since
-        path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
+    if found is not None and found != position:
         raise CorruptStoreError(path, position, f"no sound record, but one follows at {found}")
+
+
+def _is_written(parts: StoreParts, position: int) -> bool:
+    """Whether a sound record or a blank one begins at a place."""
+    segment = next(parts.log.walk(position), None)
+    if segment is None or segment.block is None:
+        return segment is not None
+    at = position - segment.file_start
+    return is_sound_record(segment.block.data, at, position)

@@ -15,13 +15,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import PhysicalOffset
-from rocketpy.broker_core.storage.checkpoint import read_checkpoint
-from rocketpy.broker_core.storage.commit_log import Segment, first_timestamp
+from rocketpy.broker_core.storage.checkpoint import (
+    Checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import is_address
 from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_all
@@ -58,7 +59,7 @@ class _Replay:
             if segment.block is None:
                 self.end = segment.end
                 continue
-            block = sound_prefix(segment, segment.block)
+            block = segment.sound_prefix()
             if len(block):
                 self._dispatch(block, segment.file_start)
             if len(block) < len(segment.block):
@@ -76,10 +77,14 @@ class _Replay:
 
     def _prepare_queues(self, dispatch: Dispatch) -> None:
         """Cut each queue where replaying meets it first: what follows is written anew."""
-        for queue_id, first in dispatch.first_offsets().items():
-            if (dispatch.topic, queue_id) in self.touched:
-                continue
+        for queue_id, (first, end) in dispatch.offset_ranges().items():
             queue = self.parts.queues.get(dispatch.topic, queue_id)
+            written_to = self.touched.get((dispatch.topic, queue_id))
+            self.touched[dispatch.topic, queue_id] = end
+            if written_to is not None:
+                if first > written_to:  # messages were lost before the log was repaired
+                    queue.fill(written_to, first)
+                continue
             before = queue.unit(first - 1) if first else None
             if first and before is None:
                 if not self.is_whole:
@@ -87,7 +92,6 @@ class _Replay:
                 if first * QUEUE_UNIT_SIZE != queue.files.start_of(first * QUEUE_UNIT_SIZE):
                     queue.fill_before(first)
             self.cut_queue(queue, first)
-            self.touched[dispatch.topic, queue_id] = first
 
     def cut_queue(self, queue: ConsumeQueue, offset: int) -> None:
         queue.cut(offset)
@@ -98,19 +102,14 @@ class _Replay:
             ext.cut_behind(before.tag_code if before and has_address else None)
 
 
-def sound_prefix(segment: Segment, block: RecordBlock) -> RecordBlock:
-    """Return the records of a segment before the first that is not sound."""
-    sound = block.sound() & (block.head["physical_offset"] == segment.physical_offsets())
-    return block if sound.all() else block.take(np.arange(int(np.argmin(sound))))
-
-
 def settle(parts: StoreParts, state: TailState | None) -> TailState:
     """Return the true end of a log in use, finishing or cutting what others left behind `state`.
 
     Call while holding the store's lock; the store was stopped cleanly or is open elsewhere.
     """
     start, stored_ms = (state.end, state.stored_ms) if state else _end_by_queues(parts)
-    replay = _Replay(parts, start, index_from=parts.index.end_physical_offset())
+    parts.index.cut(start, stored_ms)
+    replay = _Replay(parts, start, index_from=start)
     try:
         replay.run()
     except _QueueHole:
@@ -118,10 +117,13 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     _cut_log(parts, replay.end)
     settled = TailState(PhysicalOffset(replay.end), max(stored_ms, replay.stored_ms))
     parts.tail.write(settled)
+    parts.tail.sync()
     return settled
 
 
-def recover(parts: StoreParts, *, whole: bool = False, progress: Progress | None = None) -> TailState:
+def recover(
+    parts: StoreParts, *, whole: bool = False, progress: Progress | None = None
+) -> TailState:
     """Bring a store that was not stopped cleanly back to its invariants.
 
     Call while holding the store's lock, with the store open nowhere else.
@@ -130,8 +132,15 @@ def recover(parts: StoreParts, *, whole: bool = False, progress: Progress | None
         CorruptStoreError: bytes that were durable are damaged; nothing was cut.
     """
     oldest = parts.log.min_offset()
-    index_from = _drop_doubtful_index_files(parts)
-    start = oldest if whole else max(oldest, min(_start_by_checkpoint(parts), index_from))
+    checkpoint = read_checkpoint(parts.root)
+    if whole:
+        checkpoint = Checkpoint(0, 0, 0, *checkpoint[3:])
+    index_from, checkpoint = _drop_doubtful_index_files(parts, checkpoint)
+    durable_ms = min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp)
+    start = _start_by_time(parts, durable_ms)
+    if parts.config.message_index:
+        start = min(start, index_from)
+    start = max(oldest, start)
     log.info("recovering %s from offset %d", parts.root, start)
     replay = _Replay(parts, start, index_from, is_whole=start == oldest)
     try:
@@ -146,38 +155,55 @@ def recover(parts: StoreParts, *, whole: bool = False, progress: Progress | None
     stored_ms = replay.stored_ms or _end_by_queues(parts)[1]
     state = TailState(PhysicalOffset(replay.end), stored_ms)
     parts.tail.write(state)
+    parts.tail.sync()
     return state
 
 
 def _cut_dangling(replay: _Replay, queue: ConsumeQueue) -> None:
-    """Cut the entries of a queue that point behind the end of the log."""
+    """Cut the entries of a queue that has no record where the log was replayed.
 
-    def is_inside(offset: int) -> bool:
+    Those before were durable. Behind them a crash may have left any mixture of entries and zeros,
+    whose records are gone, and torn entries that happen to point at other records.
+    """
+
+    def is_before(offset: int) -> bool:
         unit = queue.unit(offset)
-        if unit is None:
-            return False
-        return unit.is_filler or unit.physical_offset + unit.size <= replay.end
+        return unit is not None and (unit.is_filler or unit.physical_offset < replay.start)
 
-    replay.cut_queue(queue, last_true(is_inside, queue.first_offset(), queue.end()))
+    starts = queue.files.starts()
+    if not starts:
+        return
+    first = queue.first_offset()
+    end = last_true(is_before, first, (starts[-1] + queue.files.file_size) // QUEUE_UNIT_SIZE)
+    while end > first and not _has_record(replay.parts, queue, end - 1):
+        end -= 1
+    replay.cut_queue(queue, end)
+
+
+def _has_record(parts: StoreParts, queue: ConsumeQueue, offset: int) -> bool:
+    """Whether an entry means a record of its queue and number, or one that is gone by retention."""
+    unit = queue.unit(offset)
+    if unit is None or unit.is_filler or unit.physical_offset < parts.log.min_offset():
+        return unit is not None
+    try:
+        message = parts.log.read(unit.physical_offset)
+    except CorruptStoreError:
+        return False
+    place = message.topic, message.queue_id, message.queue_offset
+    return place == (queue.topic, queue.queue_id, offset)
 
 
 def _cut_log(parts: StoreParts, end: int) -> None:
     """Make all bytes behind `end` zero, durably; keep a copy of what may have been messages."""
-    if not parts.log.files.has_data_from(end):
-        return
     path = parts.log.files.folder / file_name(parts.log.files.start_of(end))
     if end < parts.tail.flushed():
         reason = f"no sound record, but the log was durable up to {parts.tail.flushed()}"
         raise CorruptStoreError(path, end, reason)
-    log.warning("cutting %s at %d: no sound record follows", path, end)
-    if next_sound_record(parts.log, end) is not None:
-        _set_aside(parts, end)
-    parts.log.files.zero_from(end)
-    for start in parts.log.files.starts():
-        if start + parts.log.file_size > end:
-            file = parts.log.files.file(start)
-            assert file is not None
-            file.sync()
+    if parts.log.files.has_data_from(end):
+        log.warning("cutting %s at %d: no sound record follows", path, end)
+        if next_sound_record(parts.log, end) is not None:
+            _set_aside(parts, end)
+    parts.log.cut(end)
 
 
 def _set_aside(parts: StoreParts, end: int) -> None:
@@ -213,31 +239,42 @@ def _end_by_queues(parts: StoreParts) -> tuple[PhysicalOffset, int]:
         return oldest, 0  # entries without records: the walk from the start tells
 
 
-def _start_by_checkpoint(parts: StoreParts) -> int:
-    """Return the start of the newest file before which all is durable in log and queues."""
-    checkpoint = read_checkpoint(parts.root)
-    durable_ms = min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp)
+def _start_by_time(parts: StoreParts, durable_ms: int) -> int:
+    """Return the start of the newest file before which all records are older than a time."""
     for start in reversed(parts.log.files.starts()):
-        first_ms = first_timestamp(parts.log, start)
-        if first_ms is not None and first_ms < durable_ms:
-            return start
+        try:
+            if parts.log.read(start).store_timestamp_ms < durable_ms:
+                return start
+        except CorruptStoreError:
+            continue  # torn or empty: an older file is to tell
     return 0
 
 
-def _drop_doubtful_index_files(parts: StoreParts) -> int:
-    """Remove index files that may lack entries; return from where on records are not indexed.
+def _drop_doubtful_index_files(parts: StoreParts, checkpoint: Checkpoint) -> tuple[int, Checkpoint]:
+    """Remove index files that may lack entries.
 
-    A file is durable if the checkpoint is newer than its last entry. The others are made anew from
-    the log, which has all that they had.
+    A file is durable if it is full and its last entry is older than the checkpoint. A file that is
+    not full may have been written to since, in any order: its slots may mean entries that were
+    lost. The others are made anew from the log, which has all that they had; before that the
+    checkpoint goes back to what is left, so that a second crash does not trust the old one.
+
+    Returns:
+        From where on records are not indexed, and the checkpoint.
     """
-    durable_ms = read_checkpoint(parts.root).index_msg_timestamp
-    index_from = 0
-    keeping = True
-    for name in parts.index.names():
-        header = parts.index.file(name).header() if keeping else None
-        keeping = header is not None and header.count > 1 and header.end_timestamp < durable_ms
-        if keeping and header is not None:
-            index_from = header.end_physical_offset
-        else:
-            parts.index.remove(name)
-    return index_from
+    durable_ms = checkpoint.index_msg_timestamp
+    names = parts.index.names() if parts.config.message_index else []
+    index_from, kept_ms = 0, 0
+    while names:
+        header = parts.index.file(names[0]).header()
+        if header.count < parts.config.index_entries or header.end_timestamp >= durable_ms:
+            break
+        index_from, kept_ms = header.end_physical_offset, header.end_timestamp
+        names.pop(0)
+    if names:
+        checkpoint = checkpoint._replace(index_msg_timestamp=kept_ms)
+    else:
+        index_from = max(index_from, _start_by_time(parts, durable_ms))
+    write_checkpoint(parts.root, checkpoint, parts.disk, as_of_ns=0)
+    for name in names:
+        parts.index.remove(name)
+    return index_from, checkpoint

@@ -1,4 +1,4 @@
-"""Deleting old messages: whole files of the log, then the queues and index files that spoke of them.
+"""Deleting old messages: whole files of the log, then the queue and index files that meant them.
 
 As RocketMQ does it: a file is expired when it was last written longer ago than the retention time,
 whether its messages were consumed or not. Expired files are deleted in one hour of the day, or at
@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE, file_name
@@ -55,7 +56,7 @@ def _delete_orphans(parts: StoreParts) -> list[Path]:
     deleted = []
     for queue in parts.queues.all():
         starts = queue.files.starts()
-        for start, following in zip(starts, starts[1:], strict=False):
+        for start, following in pairwise(starts):
             unit = queue.unit(following // QUEUE_UNIT_SIZE - 1)
             if unit is None or not (unit.is_filler or unit.physical_offset < oldest):
                 break

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.errors import ReadOnlyStoreError, StoreClosedError, StoreNotFoundError
+from rocketpy.broker_core.errors import (
+    ReadOnlyStoreError,
+    StoreClosedError,
+    StoreLockedError,
+    StoreNotFoundError,
+    TopicNameError,
+)
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import (
     ConfigFile,
@@ -21,7 +29,7 @@ from rocketpy.broker_core.metadata import (
     TopicConfig,
     TopicTable,
 )
-from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.disk import Disk, remove_unfinished
 from rocketpy.broker_core.storage.dispatch import PlacedOne
 from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.flush import Flusher
@@ -36,6 +44,7 @@ from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
 log = logging.getLogger(__name__)
 
 _TOPIC_CACHE_S = 1.0
+_MOST_QUEUES = 65_536
 _RETENTION_INTERVAL_S = 10  # as Apache's broker looks
 
 
@@ -59,60 +68,90 @@ class MessageStore:
                 raise StoreNotFoundError(root)
             self._disk.make_folder(root / COMMIT_LOG)
         refuse_unsupported(root)
-        config = adapt(root, config)
-        if not read_only:
-            self._disk.make_folder(root / OURS)
-            self._disk.make_folder(root / CONFIG)
-        self.parts = StoreParts(root, config, self._disk, writable=not read_only)
+        self._pid = os.getpid()
+        if read_only:
+            self._open_parts(config)
+        else:
+            self._open_for_writing(config)
+
+    def _open_parts(self, config: StoreConfig) -> None:
+        config = adapt(self.root, config)
+        self.parts = StoreParts(self.root, config, self._disk, writable=not self.read_only)
         self.topics = TopicTable(self._config_file(TopicTable.FILE_NAME))
         self._topic_cache: dict[str, tuple[TopicConfig | None, float]] = {}
         self.groups = GroupTable(self._config_file(GroupTable.FILE_NAME))
         self.offsets = OffsetTable(self._config_file(OffsetTable.FILE_NAME))
         self.delay_offsets = DelayOffsets(self._config_file(DelayOffsets.FILE_NAME))
-        if not read_only:
-            self._open_for_writing()
 
     def _config_file(self, name: str) -> ConfigFile:
         return ConfigFile(self.root / CONFIG / name, self._disk)
 
-    def _open_for_writing(self) -> None:
-        self._lock = lock_of(self.root, self._disk)
-        self._writer = Writer(self.parts, self._lock, self.clock)
-        self._flusher = Flusher(self.parts)
-        with self._lock.held(self.parts.config.lock_timeout_s):
+    def _open_for_writing(self, config: StoreConfig) -> None:
+        self._disk.make_folder(self.root / OURS)
+        self._disk.make_folder(self.root / CONFIG)
+        self._lock = lock_of(self.root)
+        with self._lock.held(config.lock_timeout_s):
+            self._open_parts(config)  # one process makes what is missing, the others find it
+            self._writer = Writer(self.parts, self._lock, self.clock)
+            self._flusher = Flusher(self.parts)
             self._openers = Openers(self.root)
-            if self._openers.join() and (self.root / ABORT).exists():
-                recover(self.parts)
-            self._writer.mark_open()
-            with self._writer.owned() as state:
-                make_checkpoint(self.parts, self._flusher, state)
+            try:
+                self._recover_and_mark()
+            except BaseException:
+                self._openers.leave()
+                raise
         self._stop = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="rocketpy-keeper", daemon=True)
         self._keeper.start()
+
+    def _recover_and_mark(self) -> None:
+        """Mend what an unclean stop left. The mark of it goes at a clean stop, not before."""
+        if self._openers.join() and (self.root / ABORT).exists():
+            remove_unfinished(self.root)
+            recover(self.parts)
+        self._writer.mark_open()
+        with self._writer.owned() as state:
+            make_checkpoint(self.parts, self._flusher, state)
 
     def require_open(self) -> None:
         """Raise if the store was closed."""
         if self._is_closed:
             raise StoreClosedError(self.root)
 
+    def _require_own(self) -> None:
+        """Raise if the store was closed, or opened by the process that this one was forked from.
+
+        A child may read what it inherits; to write it opens the store itself, as only then the
+        others know of it.
+        """
+        self.require_open()
+        if os.getpid() != self._pid:
+            raise StoreClosedError(self.root)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the store's lock."""
-        self.require_open()
+        self._require_own()
         with self._lock.held(self.parts.config.lock_timeout_s):
             yield
 
     def create_topic(self, name: str, queues: int | None) -> TopicConfig:
         """Make a topic, or give one that exists more queues."""
+        if queues is not None and not 1 <= queues <= _MOST_QUEUES:
+            raise TopicNameError(name, f"{queues} queues; give 1 to {_MOST_QUEUES}")
         self.require_open()
         if self.read_only:
             raise ReadOnlyStoreError(self.root, "create a topic")
         with self.locked():
             old = self.topics.get(name)
-            wanted = queues or (old.write_queues if old else self.parts.config.default_topic_queues)
-            if old is not None and old.write_queues >= wanted:
+            wanted = queues or self.parts.config.default_topic_queues
+            if old is None:
+                new = TopicConfig(name, read_queues=wanted, write_queues=wanted)
+            elif queues is None or old.write_queues >= queues:
                 return old
-            new = TopicConfig(name, read_queues=wanted, write_queues=wanted)
+            else:
+                more = max(old.read_queues, queues)
+                new = replace(old, read_queues=more, write_queues=queues)
             limit = self.parts.config.max_topic_length
             self.topics.put(new, now_ms=self.clock.now_ms(), name_limit=limit)
             self._topic_cache.clear()
@@ -129,6 +168,7 @@ class MessageStore:
 
     def append_one(self, message: Message) -> PlacedOne:
         """Store one message; durable on return under sync flush."""
+        self._require_own()
         placed = self._writer.append_one(message)
         if self._sync_flush:
             self._flusher.flush_to(placed.end)
@@ -136,6 +176,7 @@ class MessageStore:
 
     def append(self, batch: EncodedBatch) -> Placed:
         """Store a batch; durable only after acknowledge()."""
+        self._require_own()
         return self._writer.append(batch)
 
     def acknowledge(self) -> None:
@@ -153,23 +194,31 @@ class MessageStore:
 
     def clean(self) -> list[Path]:
         """Delete what retention no longer keeps."""
+        self._require_own()
         with self._writer.owned() as state:
             return delete_expired(self.parts, state.end, self.clock.now_ms())
 
     def close(self) -> None:
-        """Make all durable; the last of all processes also marks the stop as clean."""
+        """Make all durable; the last of all processes also marks the stop as clean.
+
+        If it fails the store is let go all the same, and the next who opens it recovers it.
+        """
         if self._is_closed:
             return
+        if not self.read_only and os.getpid() == self._pid:
+            self._stop.set()
+            self._keeper.join(timeout=30)
         self._is_closed = True
-        if self.read_only:
+        if self.read_only or os.getpid() != self._pid:
             return
-        self._stop.set()
-        self._keeper.join(timeout=30)
-        with self._writer.owned() as state:
-            make_checkpoint(self.parts, self._flusher, state)
-            if self._openers.leave():
-                self._disk.remove(self.root / ABORT)
-        self.parts.forget_files()
+        try:
+            with self._writer.owned() as state:
+                make_checkpoint(self.parts, self._flusher, state)
+                if self._openers.leave():
+                    self._disk.remove(self.root / ABORT)
+        finally:
+            self._openers.leave()
+            self.parts.forget_files()
 
     def _keep(self) -> None:
         """Sync the log every half second, all else now and then, and delete expired files."""
@@ -191,5 +240,7 @@ class MessageStore:
                 if time.monotonic() >= retention_due:
                     self.clean()
                     retention_due = time.monotonic() + _RETENTION_INTERVAL_S
+            except StoreLockedError as cause:
+                log.warning("upkeep waits: %s", cause)
             except Exception:
                 log.exception("%s: upkeep failed, trying again", self.root)

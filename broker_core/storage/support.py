@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from rocketpy.broker_core.config import StoreConfig
@@ -35,10 +36,12 @@ def adapt(root: Path, config: StoreConfig) -> StoreConfig:
         UnsupportedStoreError: the sizes of its index files do not tell their layout.
     """
     found: dict[str, int | bool] = {}
-    log_size = _common_size(_files(root / COMMIT_LOG))
+    log_size = _spacing(_files(root / COMMIT_LOG)) or _common_size(_files(root / COMMIT_LOG))
+    if log_size >= 1 << 31:
+        reason = f"its commit-log files have {log_size} bytes, RocketMQ's are under 2 GiB"
+        raise UnsupportedStoreError(root, [reason])
     if log_size:
         found["commit_log_file_size"] = log_size
-        found["max_message_size"] = min(config.max_message_size, log_size)
     queue_size = _common_size(_nested_files(root / CONSUME_QUEUE))
     if queue_size >= QUEUE_UNIT_SIZE:
         found["consume_queue_file_entries"] = queue_size // QUEUE_UNIT_SIZE
@@ -82,6 +85,12 @@ def _nested_files(folder: Path) -> Iterator[Path]:
                 yield from _files(queue)
 
 
+def _spacing(paths: Iterator[Path]) -> int:
+    """Return how far apart files begin, by their names: true whatever was appended to them."""
+    starts = [int(path.name) for path, _ in zip(paths, range(5), strict=False)]
+    return min((after - before for before, after in pairwise(starts)), default=0)
+
+
 def _common_size(paths: Iterator[Path]) -> int:
     """Return the size of most of the first few files: one may be cut short."""
     sizes = [path.stat().st_size for path, _ in zip(paths, range(5), strict=False)]
@@ -102,7 +111,10 @@ def refuse_unsupported(root: Path) -> None:
 def _foreign_folders(root: Path) -> Iterator[str]:
     for name in ("rocksdbstore", "consumequeue_r"):
         folder = root / name
-        tables = [*folder.glob("*.sst"), *(log for log in folder.glob("*.log") if log.stat().st_size)]
+        tables = [
+            *folder.glob("*.sst"),
+            *(log for log in folder.glob("*.log") if log.stat().st_size),
+        ]
         if folder.is_dir() and tables:
             yield (
                 f"its consume queues are in RocksDB ({name}/); "

@@ -56,6 +56,14 @@ class TailFile:
         assert self._file is not None
         self._file.write(TAIL_STRUCT.pack(TAIL_MAGIC, *state), 0)
 
+    def sync(self) -> None:
+        """Make the state durable.
+
+        Needed where an end may have gone back: an older, higher one must not return with a crash.
+        """
+        assert self._file is not None
+        self._file.sync()
+
     def flushed(self) -> int:
         """Return an end up to which the log is durable: a lower bound."""
         data = self._file.read(FLUSHED_AT, FLUSHED_STRUCT.size) if self._file else b""

@@ -124,7 +124,7 @@ class Writer:
     def _write_runs(
         self, run: RecordRun, offsets: Ints, runs: list[tuple[int, int]], end: int
     ) -> PhysicalOffset:
-        view = memoryview(run.data)
+        view = run.data.data
         for first, last in runs:
             start, stop = int(run.starts[first]), int(run.starts[last - 1] + run.sizes[last - 1])
             self._parts.log.write(int(offsets[first]), view[start:stop], end)
@@ -145,7 +145,7 @@ class Writer:
             place_record(record, message, queue_offset, at, stored_ms)
             placed = PlacedOne(QueueOffset(queue_offset), PhysicalOffset(at), stored_ms, end)
             try:
-                self._parts.log.write(at, record, state.end)
+                self._parts.log.write(at, memoryview(record), state.end)
                 dispatch_one(message, placed, len(record), self._parts)
                 self._parts.tail.write(TailState(end, stored_ms))
             except BaseException:
@@ -169,11 +169,15 @@ class Writer:
     def _next_offset(self, topic: str, queue_id: int, state: TailState) -> int:
         queue = self._parts.queues.get(topic, queue_id)
         end, last = queue.last()
-        if last is not None and not last.is_filler and (
-            last.physical_offset + last.size > state.end
+        if (
+            last is not None
+            and not last.is_filler
+            and (last.physical_offset + last.size > state.end)
         ):
             raise CorruptStoreError(
-                queue.files.folder, end - 1, f"its last entry points behind the log's end {state.end}"
+                queue.files.folder,
+                end - 1,
+                f"its last entry points behind the log's end {state.end}",
             )
         return end
 
@@ -185,8 +189,9 @@ class Writer:
         """
         for queue_id, end in ends.items():
             self._parts.queues.get(topic, queue_id).cut(end)
+        self._parts.index.cut(state.end, state.stored_ms)
         self._parts.log.files.zero_from(state.end + BLANK_SIZE)
-        self._parts.log.files.zero_from(state.end)
+        self._parts.log.cut(state.end)
         self._parts.tail.write(state)
 
 

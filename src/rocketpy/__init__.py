@@ -4,9 +4,29 @@ This module is the public face; everything else is reached through `rocketpy.bro
 `rocketpy.connector` and `rocketpy.spark_jobs`.
 """
 
-from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.embedded import Store, open
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.config import StoreConfig
+    from rocketpy.broker_core.embedded import Store, open
 
 __version__ = "0.1.0"
 
 __all__ = ["Store", "StoreConfig", "__version__", "open"]
+
+# Imported when first asked for: the command line and Spark's look for data sources import this
+# module, and pyarrow takes a third of a second.
+_HOMES = {
+    "Store": "rocketpy.broker_core.embedded",
+    "StoreConfig": "rocketpy.broker_core.config",
+    "open": "rocketpy.broker_core.embedded",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rocketpy' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

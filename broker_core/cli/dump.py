@@ -1,0 +1,186 @@
+"""`rocketpy store dump`: messages as JSON lines, batch after batch, never all at once."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from rocketpy.broker_core.cli.scan import SkippingScan
+from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.codec.columns import ALL_COLUMNS, select
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.embedded import Store
+from rocketpy.broker_core.message import KEY_SEPARATOR
+from rocketpy.broker_core.storage.dispatch import SCHEDULE_TOPIC
+from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
+from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.tags import TagFilter
+
+_DAMAGED = 1
+# All that a record holds: the broker's name is not in it.
+_FIELDS = tuple(name for name in ALL_COLUMNS.names if name != "broker")
+_ROWS_AT_ONCE = 1024  # rows that become text together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which messages are wanted; None means any."""
+
+    topic: str | None = None
+    queue_id: int | None = None
+    from_offset: int | None = None
+    to_offset: int | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+    key: str | None = None
+    tags: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it takes to tell."""
+        asked = {
+            "topic": True,
+            "queue_id": self.queue_id is not None,
+            "queue_offset": self.from_offset is not None or self.to_offset is not None,
+            "store_timestamp": self.start_ms is not None or self.end_ms is not None,
+            "keys": self.key is not None,
+            "uniq_key": self.key is not None,
+            "tags": self.tags is not None,
+        }
+        return [name for name, is_asked in asked.items() if is_asked]
+
+    def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the wanted rows of a batch; padding is never wanted."""
+        holds = pc.not_equal(batch.column("topic"), PADDING_TOPIC)
+        for condition in self._conditions(batch):
+            holds = pc.and_(holds, pc.fill_null(condition, False))
+        return batch.filter(holds)
+
+    def _conditions(self, batch: pa.RecordBatch) -> Iterator[pa.Array]:
+        column = batch.column
+        if self.topic is not None:
+            yield pc.equal(column("topic"), self.topic)
+        if self.queue_id is not None:
+            yield pc.equal(column("queue_id"), self.queue_id)
+        if self.from_offset is not None:
+            yield pc.greater_equal(column("queue_offset"), self.from_offset)
+        if self.to_offset is not None:
+            yield pc.less(column("queue_offset"), self.to_offset)
+        if self.start_ms is not None:
+            yield pc.greater_equal(column("store_timestamp").cast(pa.int64()), self.start_ms)
+        if self.end_ms is not None:
+            yield pc.less(column("store_timestamp").cast(pa.int64()), self.end_ms)
+        if self.key is not None:
+            yield pc.or_kleene(
+                pc.equal(column("uniq_key"), self.key), _has_word(column("keys"), self.key)
+            )
+        if self.tags is not None and (names := TagFilter.parse(self.tags).names):
+            yield pc.is_in(column("tags"), pa.array(sorted(names), pa.string()))
+
+
+def _has_word(keys: pa.Array, word: str) -> pa.Array:
+    padded = pc.binary_join_element_wise("", pc.fill_null(keys, ""), "", KEY_SEPARATOR)
+    return pc.match_substring(padded, f"{KEY_SEPARATOR}{word}{KEY_SEPARATOR}")
+
+
+def print_messages(
+    path: Path,
+    selection: Selection,
+    *,
+    columns: str | None,
+    limit: int | None,
+    is_scan: bool,
+    skip_damage: bool,
+) -> None:
+    """Print the selected messages; exit with 1 if damage was skipped."""
+    if skip_damage and not is_scan:
+        raise typer.BadParameter("--skip-damage goes with --scan")
+    fields = select(columns or _FIELDS).names
+    needed = [*fields, *(name for name in selection.columns if name not in fields)]
+    opened = MessageStore(path, StoreConfig(), clock=SystemClock(), read_only=True)
+    with Store(opened) as store:
+        scan = SkippingScan(store, opened.parts.log, needed, skip_damage=skip_damage)
+        topics = [selection.topic] if selection.topic is not None else opened.parts.queues.topics()
+        batches = scan.batches() if is_scan else _by_queue(store, topics, selection, needed)
+        _print((selection.filter(batch).select(fields) for batch in batches), limit)
+    for line in scan.damage:
+        typer.echo(f"rocketpy: {line}", err=True)
+    raise typer.Exit(_DAMAGED if scan.damage else 0)
+
+
+def _by_queue(
+    store: Store, topics: Sequence[str], selection: Selection, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield messages topic by topic, through the queues, or the index if a key is asked for."""
+    for topic in topics:
+        ranges = store.queues(topic)  # an unknown topic is an error, not an empty answer
+        if selection.key is not None:
+            yield from store.query(topic, key=selection.key, columns=columns).to_batches()
+        elif selection.queue_id in (None, *ranges) or selection.topic is not None:
+            yield from store.read(
+                topic,
+                columns=columns,
+                # A delayed message's queue entry has its due time in the place of its tag.
+                tags=selection.tags if topic != SCHEDULE_TOPIC else None,
+                queue_id=selection.queue_id,
+                start=_starts(selection.from_offset, ranges),
+                end=selection.to_offset,
+                start_time=selection.start_ms,
+                end_time=selection.end_ms,
+            )
+
+
+def _starts(from_offset: int | None, ranges: dict[int, tuple[int, int]]) -> dict[int, int] | None:
+    """Return where to start in each queue: one that lacks the asked-for offset has what it has."""
+    if from_offset is None:
+        return None
+    return {queue: min(max(from_offset, low), high) for queue, (low, high) in ranges.items()}
+
+
+def _print(batches: Iterator[pa.RecordBatch], limit: int | None) -> None:
+    left = limit
+    for batch in batches:
+        for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
+            rows = batch.slice(first, _ROWS_AT_ONCE)
+            rows = rows.slice(0, left) if left is not None else rows
+            sys.stdout.buffer.write(b"".join(_lines(rows)))
+            if left is not None:
+                left -= rows.num_rows
+        if left == 0:
+            break
+    sys.stdout.buffer.flush()
+
+
+def _lines(batch: pa.RecordBatch) -> Iterator[bytes]:
+    names = batch.schema.names
+    columns = [_plain(batch.column(name)) for name in names]
+    for values in zip(*columns, strict=True):
+        row: dict[str, Any] = {}
+        for name, value in zip(names, values, strict=True):
+            if name == "body":
+                row["body"], row["body_encoding"] = _text(value)
+            else:
+                row[name] = dict(value) if name == "properties" else value
+        yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _plain(column: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    return list(column.to_pylist())
+
+
+def _text(body: bytes) -> tuple[str, str]:
+    try:
+        return body.decode(), "utf-8"
+    except UnicodeDecodeError:
+        return base64.b64encode(body).decode(), "base64"

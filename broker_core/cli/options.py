@@ -1,0 +1,25 @@
+"""Options whose text means more than it says."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import typer
+
+
+def time_ms(text: str | None) -> int | None:
+    """Read milliseconds since 1970, or a date and time as ISO 8601 has it; without a zone, UTC."""
+    if text is None:
+        return None
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        # Python 3.10 does not know the Z.
+        when = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"the time {text!r} is neither milliseconds nor like 2026-11-15T23:53:01+01:00"
+        ) from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=timezone.utc)
+    return round(when.timestamp() * 1000)

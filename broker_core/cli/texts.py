@@ -1,0 +1,76 @@
+"""What the commands say of themselves, in rich's markup; lines fit a terminal of 80 columns."""
+
+STORE = """Look into a store directory, check it, and rebuild it.
+
+No command needs a running broker. The first three only read, and may be used
+while a broker runs.
+
+[bold]Examples[/bold]
+
+  rocketpy store stat shop-store
+  rocketpy store verify shop-store && echo sound
+  rocketpy store dump shop-store --topic orders --key o-1
+  rocketpy store repair broken-store --to mended-store"""
+
+STAT = """Show what is in a store: log, topics, groups, index, and whether it is in use.
+
+The queues tell it all, so it takes no longer for a billion messages.
+
+[bold]Examples[/bold]
+
+  rocketpy store stat shop-store
+  rocketpy store stat shop-store --queues
+  rocketpy store stat shop-store --json | jq '.topics[] | {name, messages}'
+
+[bold]Exit codes[/bold]: 0 shown, 2 not a store that can be read."""
+
+VERIFY = """Check every byte of a store, and list all that is wrong.
+
+Each line names the broken rule, the file, the place and what is wrong
+there; with [bold]--json[/bold] each is an object.
+
+[bold]Examples[/bold]
+
+  rocketpy store verify shop-store
+  rocketpy store verify shop-store --json | jq -r .invariant | sort | uniq -c
+
+[bold]Exit codes[/bold]: 0 sound, 1 problems were found, 2 it cannot be read."""
+
+DUMP = """Print messages as JSON, one object per line.
+
+Topic after topic, queue after queue; with [bold]--scan[/bold] in the order of the log.
+
+[bold]Times[/bold] in the output are milliseconds since 1970. As a TIME give such, or
+2026-11-15, 2026-11-15T23:53:01 (UTC), 2026-11-15T23:53:01+01:00.
+
+[bold]The body[/bold] is text where its bytes are valid UTF-8: then "body_encoding" is
+"utf-8". Else it is base64, and "body_encoding" says "base64". Bodies that
+were compressed are unfolded.
+
+[bold]Examples[/bold]
+
+  rocketpy store dump shop-store --topic orders --limit 10
+  rocketpy store dump shop-store --topic orders --tags 'paid || sent' \\
+      --start-time 2026-11-15 --columns queue_id,queue_offset,keys,body
+  rocketpy store dump shop-store --topic orders --key o-1
+  rocketpy store dump lost-queues --scan | jq -r .body
+
+[bold]Exit codes[/bold]: 0 printed, 1 damage was skipped, 2 it cannot be read."""
+
+REPAIR = """Rebuild consume queues and index from the commit log.
+
+Damaged places of the log are stepped over: sound messages keep their
+places and their numbers, and what is lost is listed. In its place stands an
+empty message with the property ROCKETPY_LOST, so that every consumer and
+broker gets past it.
+
+With [bold]--to[/bold] the store is only read, and may be in use. With [bold]--in-place[/bold]
+nobody may have it open; the files that are replaced are kept in it, under
+rocketpy/replaced-TIME. A repair that was interrupted is simply run again.
+
+[bold]Examples[/bold]
+
+  rocketpy store repair broken-store --to mended-store
+  rocketpy store repair shop-store --in-place
+
+[bold]Exit codes[/bold]: 0 nothing is lost, 1 something is, 2 not repaired."""

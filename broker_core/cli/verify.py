@@ -1,0 +1,34 @@
+"""`rocketpy store verify`: problems as lines, or as JSON objects."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import orjson
+import typer
+
+from rocketpy.broker_core.cli.terminal import count_text, progress_bar
+from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.verify import Problem, verify
+
+_PROBLEMS = 1
+
+
+def check(path: Path, *, as_json: bool) -> None:
+    """Print every problem as it is found; exit with 1 if there is any."""
+    store = MessageStore(path, StoreConfig(), clock=SystemClock(), read_only=True)
+    found = 0
+    with progress_bar() as report:
+        for problem in verify(store.parts, partial(report, "checking")):
+            found += 1
+            print(_json(problem) if as_json else problem)
+    if not as_json:
+        typer.echo(f"{path}: {count_text(found, 'problem') if found else 'sound'}", err=bool(found))
+    raise typer.Exit(_PROBLEMS if found else 0)
+
+
+def _json(problem: Problem) -> str:
+    return orjson.dumps({**problem._asdict(), "path": str(problem.path)}).decode()

@@ -1,0 +1,31 @@
+"""Every invariant of a store, held against all its bytes; problems are reported, not raised.
+
+I1   A record lies in one file; the rest of a file that it does not fit into is a blank record.
+     Files have one size and follow each other without gaps.
+I2   The record at byte p says p in its physical offset.
+I3   Bytes behind the last record are zero.
+I4   Queue entry n belongs to the record whose queue offset is n; there are no gaps; bytes behind
+     the last entry are zero.
+I5   An entry's size and tag code are its record's; every record that belongs in a queue is there.
+I6   `rocketpy/tail` ends where the log ends, or where another writer took over from us.
+I7   Slots, chains and header of an index file are what its entries say.
+I8   What an index file does not count is zero, but for what inserts that died have left.
+I9   An index entry points at a record that has its key and time; every key of every record is in
+     the index.
+I10  The checkpoint's times are 0 or those of records; unused bytes are zero.
+I11  Metadata can be read, knows every topic that has queues, and no group is beyond its queue.
+I12  Records match their check sums.
+
+Bytes that no invariant speaks of: the rest of a blank record behind its first eight bytes; units of
+an extended queue that no entry points at; values of metadata that are valid, but others than were
+written; in records without a check sum, fields that neither queue nor index repeats. A store that
+lacks its oldest log files looks like one whose oldest messages were deleted by retention.
+
+Memory: the slots of one index file and some 60 bytes a message. Messages that arrive meanwhile are
+left alone; what a broker is just writing, or left unfinished when it died, is reported.
+"""
+
+from rocketpy.broker_core.storage.verify.problems import Problem
+from rocketpy.broker_core.storage.verify.verification import verify
+
+__all__ = ["Problem", "verify"]

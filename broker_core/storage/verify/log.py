@@ -1,0 +1,86 @@
+"""I1, I2, I3, I12: the commit log, walked from its oldest byte to its end, over all damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.storage.commit_log import Segment
+from rocketpy.broker_core.storage.layout import file_name
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.salvage import next_sound_record
+from rocketpy.broker_core.storage.verify.problems import (
+    Advance,
+    Problem,
+    check_files,
+    first_nonzero,
+    runs,
+)
+from rocketpy.broker_core.storage.verify.records import RecordTable
+
+
+def check_log(parts: StoreParts, table: RecordTable, advance: Advance) -> Iterator[Problem]:
+    """Report what is wrong in the log and fill `table` with all that is sound."""
+    yield from check_files("I1", parts.log.files)
+    position, told = table.log_start, table.log_start
+    while True:
+        for segment in parts.log.walk(position):
+            position = segment.end
+            if segment.block is not None:
+                yield from _take(parts, segment, segment.block, table)
+            advance(position - told)
+            told = position
+        # The walk ends where no record's structure holds: at the end, or at damage.
+        following = next_sound_record(parts.log, position + 1)
+        if following is None:
+            break
+        text = f"no record begins here; the next sound one is at {following}"
+        yield Problem("I1", path_of(parts, position), position, text)
+        position = following
+    table.finish(position)
+    yield from _behind(parts, newest_end(parts, position))
+
+
+def newest_end(parts: StoreParts, end: int) -> int:
+    """Return where the log ends by now, if somebody appended since it was walked to `end`."""
+    for segment in parts.log.walk(end):
+        end = segment.end
+    return end
+
+
+def path_of(parts: StoreParts, physical_offset: int) -> Path:
+    """Return the log file that a byte of the log lies in."""
+    return parts.log.files.folder / file_name(parts.log.files.start_of(physical_offset))
+
+
+def _take(
+    parts: StoreParts, segment: Segment, block: RecordBlock, table: RecordTable
+) -> Iterator[Problem]:
+    places = segment.physical_offsets()
+    said = block.head["physical_offset"]
+    is_sound, is_here = block.sound(), said == places
+    for row in np.flatnonzero(~is_here).tolist():
+        text = f"the record says that it lies at {said[row]}"
+        yield Problem("I2", path_of(parts, int(places[row])), int(places[row]), text)
+    for first, last in runs(np.flatnonzero(~is_sound)):
+        what = "the record does" if first == last else f"{last - first + 1} records do"
+        text = f"{what} not match the check sum"
+        yield Problem("I12", path_of(parts, int(places[first])), int(places[first]), text)
+    good = np.flatnonzero(is_sound & is_here)
+    if good.size:
+        table.add(block if len(good) == len(block) else block.take(good), segment.file_start)
+
+
+def _behind(parts: StoreParts, end: int) -> Iterator[Problem]:
+    """I3: nothing behind the last record, in any file."""
+    for start in parts.log.files.starts():
+        file = parts.log.files.file(start)
+        if file is None or start + file.size <= end:
+            continue
+        found = first_nonzero(file, max(end - start, 0))
+        if found is not None:
+            text = f"a byte that is not zero, behind the end of the log at {end}"
+            yield Problem("I3", parts.log.files.folder / file_name(start), start + found, text)

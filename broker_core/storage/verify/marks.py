@@ -1,0 +1,123 @@
+"""I6, I10 and the lock: the small files that say how far the store has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocketpy.broker_core.storage.checkpoint import Checkpoint
+from rocketpy.broker_core.storage.layout import (
+    CHECKPOINT,
+    CHECKPOINT_SIZE,
+    CHECKPOINT_STRUCT,
+    FLUSHED_AT,
+    FLUSHED_STRUCT,
+    LOCK,
+    LOCK_TEXT,
+    TAIL,
+    TAIL_FILE_SIZE,
+    TAIL_MAGIC,
+    TAIL_STRUCT,
+)
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.verify.problems import Problem
+from rocketpy.broker_core.storage.verify.records import RecordTable
+
+_LONG = 8
+
+
+def check_tail(parts: StoreParts, table: RecordTable, newest_end: int) -> Iterator[Problem]:
+    """I6: the tail ends where the log ends, or where another broker took over from us."""
+    path = parts.root / TAIL
+    if not path.exists():
+        return  # a store that only Apache's broker has written
+    data = path.read_bytes()
+    if len(data) != TAIL_FILE_SIZE:
+        yield Problem("I6", path, min(len(data), TAIL_FILE_SIZE), f"has {len(data)} bytes")
+    data = data.ljust(TAIL_FILE_SIZE, b"\0")
+    magic, end, stored_ms = TAIL_STRUCT.unpack_from(data)
+    yield from _zero_between(path, data, TAIL_STRUCT.size, FLUSHED_AT)
+    yield from _zero_between(path, data, FLUSHED_AT + FLUSHED_STRUCT.size, TAIL_FILE_SIZE)
+    if magic != TAIL_MAGIC:
+        yield Problem("I6", path, 0, f"begins with {magic!r}; the next writer makes it anew")
+        return
+    yield from _check_end(path, table, end, stored_ms, newest_end)
+    flushed, complement = FLUSHED_STRUCT.unpack_from(data, FLUSHED_AT)
+    if (flushed, complement) != (0, 0) and flushed != ~complement:
+        text = f"the durable end {flushed} and its complement {complement} do not agree"
+        yield Problem("I6", path, FLUSHED_AT, text)
+    elif flushed > end:
+        text = f"the durable end {flushed} is behind the end {end}"
+        yield Problem("I6", path, FLUSHED_AT, text)
+
+
+def _check_end(
+    path: Path, table: RecordTable, end: int, stored_ms: int, newest_end: int
+) -> Iterator[Problem]:
+    newest_ms = int(table["timestamps"].max(initial=0))
+    if end == table.end:
+        # A newer one may have been deleted, where a clock went back.
+        is_deleted = stored_ms > newest_ms and table.log_start > 0
+        if len(table) and stored_ms != newest_ms and not is_deleted:
+            text = f"the newest store time is {stored_ms}, by the log it is {newest_ms}"
+            yield Problem("I6", path, 2 * _LONG, text)
+    elif not table.end < end <= newest_end and not (end < table.end and _is_boundary(table, end)):
+        text = f"says that the log ends at {end}; it ends at {table.end}"
+        yield Problem("I6", path, _LONG, text)
+
+
+def _is_boundary(table: RecordTable, place: int) -> bool:
+    """Whether a record begins there, or may have begun there before it was deleted."""
+    places = table["physical_offsets"]
+    row = int(places.searchsorted(place))
+    ends = places[row - 1] + table["sizes"][row - 1] if row else None
+    begins = row < len(places) and bool(places[row] == place)
+    return begins or ends == place or 0 < place < table.log_start
+
+
+def check_checkpoint(parts: StoreParts, table: RecordTable) -> Iterator[Problem]:
+    """I10: times are those of records, places lie in the log, the rest is zero."""
+    path = parts.root / CHECKPOINT
+    if not path.exists():
+        if len(table):
+            yield Problem("I10", path, -1, "is missing; the next writer makes it anew")
+        return
+    data = path.read_bytes()
+    if len(data) != CHECKPOINT_SIZE:
+        yield Problem("I10", path, min(len(data), CHECKPOINT_SIZE), f"has {len(data)} bytes")
+    data = data.ljust(CHECKPOINT_SIZE, b"\0")
+    checkpoint = Checkpoint(*CHECKPOINT_STRUCT.unpack_from(data))
+    for number, time_ms in enumerate(checkpoint[:3]):
+        if not _is_known_time(table, time_ms):
+            text = f"{Checkpoint._fields[number]} is {time_ms}: no record was stored then"
+            yield Problem("I10", path, number * _LONG, text)
+    for number, place in enumerate(checkpoint[3:], start=3):
+        is_record = number < 5 or _is_boundary(table, place)
+        if place != 0 and not (0 < place <= table.end and is_record):
+            text = f"{Checkpoint._fields[number]} is {place}; the log ends at {table.end}"
+            yield Problem("I10", path, number * _LONG, text)
+    yield from _zero_between(path, data, CHECKPOINT_STRUCT.size, CHECKPOINT_SIZE, invariant="I10")
+
+
+def _is_known_time(table: RecordTable, time_ms: int) -> bool:
+    times = table["timestamps"]
+    if time_ms == 0 or bool((times == time_ms).any()):
+        return True
+    return table.log_start > 0 and 0 < time_ms < int(times.min(initial=1 << 62))
+
+
+def check_lock(parts: StoreParts) -> Iterator[Problem]:
+    """I11: Apache's broker finds the text that it writes."""
+    path = parts.root / LOCK
+    if not path.exists():
+        yield Problem("I11", path, -1, "is missing; the next writer makes it anew")
+    elif path.read_bytes() != LOCK_TEXT:
+        yield Problem("I11", path, 0, f"does not hold the text {LOCK_TEXT.decode()!r}")
+
+
+def _zero_between(
+    path: Path, data: bytes, start: int, end: int, *, invariant: str = "I6"
+) -> Iterator[Problem]:
+    used = data[start:end].lstrip(b"\0")
+    if used:
+        yield Problem(invariant, path, end - len(used), "a byte that is not zero, in unused room")

@@ -1,0 +1,75 @@
+"""All checks, one after the other: none keeps the others from being made."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rocketpy.broker_core.storage.layout import ABORT
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.verify.index import IndexCheck
+from rocketpy.broker_core.storage.verify.log import check_log, newest_end
+from rocketpy.broker_core.storage.verify.marks import check_checkpoint, check_lock, check_tail
+from rocketpy.broker_core.storage.verify.metadata import MetadataCheck
+from rocketpy.broker_core.storage.verify.problems import Problem
+from rocketpy.broker_core.storage.verify.queues import QueueCheck
+from rocketpy.broker_core.storage.verify.records import RecordTable
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]  # bytes done, bytes in all
+
+
+def verify(parts: StoreParts, progress: Progress | None = None) -> Iterator[Problem]:
+    """Yield every problem of a store: nothing, if it is sound.
+
+    Any process may call it, whether or not others have the store open.
+    """
+    meter = _Meter(parts, progress)
+    is_clean = not (parts.root / ABORT).exists()
+    table = RecordTable(parts.config, parts.log.min_offset())
+    yield from _guarded("I1", parts.log.files.folder, check_log(parts, table, meter.advance))
+    if not table.columns:  # the walk itself failed: there is nothing to hold the others against
+        return
+    end = newest_end(parts, table.end)
+    metadata = MetadataCheck(parts)
+    queues = QueueCheck(parts, table, end)
+    for queue in parts.queues.all():
+        yield from _guarded("I4", queue.files.folder, queues.check(queue, meter.advance))
+    yield from queues.lacking(metadata.topics)
+    index = IndexCheck(parts, table, end, is_clean=is_clean)
+    for name in parts.index.names():
+        path = parts.index.folder / name
+        yield from _guarded("I7", path, index.check(name, meter.advance))
+    yield from index.lacking()
+    tail = check_tail(parts, table, end)
+    yield from _guarded("I6", parts.root, tail)
+    yield from _guarded("I10", parts.root, check_checkpoint(parts, table))
+    yield from _guarded("I11", parts.root, check_lock(parts))
+    yield from _guarded("I11", parts.root, metadata.check(queues.ends))
+
+
+def _guarded(invariant: str, path: Path, checks: Iterator[Problem]) -> Iterator[Problem]:
+    """Report a check that fails, whatever the damage that made it fail, and go on."""
+    try:
+        yield from checks
+    except Exception as error:
+        log.exception("%s could not be checked", path)
+        yield Problem(invariant, path, -1, f"could not be checked: {error!r}")
+
+
+class _Meter:
+    """Adds up what was done."""
+
+    def __init__(self, parts: StoreParts, progress: Progress | None) -> None:
+        self._progress, self._done = progress, 0
+        folders = (parts.log.files.folder, parts.queues.folder, parts.index.folder)
+        files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+        self._total = sum(path.stat().st_size for path in files) if progress else 0
+
+    def advance(self, size: int) -> None:
+        """Tell of the next bytes that were checked."""
+        self._done += size
+        if self._progress is not None:
+            self._progress(min(self._done, self._total), self._total)

@@ -1,0 +1,13 @@
+"""Hypothesis profiles: 50 examples while developing, 500 in CI."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=SLOW_IS_FINE)
+settings.register_profile("ci", max_examples=500, deadline=None, suppress_health_check=SLOW_IS_FINE)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
