@@ -243,7 +243,9 @@ class Store:
             return queue_id
         if sharding_key is not None:
             return queue_of(sharding_key, config.write_queues)
-        turn = self._turns.get(config.name, random.randrange(config.write_queues))
+        turn = self._turns.get(config.name)
+        if turn is None:
+            turn = random.randrange(config.write_queues)
         self._turns[config.name] = (turn + 1) % config.write_queues
         return turn
 

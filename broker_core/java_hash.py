@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import mul
 from typing import Any
 
@@ -42,6 +43,12 @@ def index_key_hash(text: str) -> int:
     """Return the hash under which an index file keeps `text`: never negative."""
     value = abs(string_hash(text))
     return 0 if value == 1 << 31 else value  # Math.abs(Integer.MIN_VALUE) is negative in Java
+
+
+@lru_cache(maxsize=4096)
+def tag_hashes(topic: str, tag: str) -> tuple[int, int]:
+    """Return a tag's code and its index hash, kept: tags are few and come again and again."""
+    return string_hash(tag), index_key_hash(f"{topic}#T#{tag}")
 
 
 def string_hashes(column: pa.Array, prefix: str = "") -> npt.NDArray[np.int32]:

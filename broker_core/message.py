@@ -95,20 +95,6 @@ class Message:
         """The offset id: names the broker and the place in its log."""
         return offset_id(self.store_host, self.physical_offset)
 
-    @property
-    def index_keys(self) -> list[str]:
-        """What an index file keeps of this message, without the topic."""
-        return index_keys(self.properties)
-
-
-def index_keys(properties: Mapping[str, str]) -> list[str]:
-    """Return the unique key, each word of KEYS, and the tag in the form that 5.5 indexes."""
-    found = [properties[UNIQ_KEY]] if properties.get(UNIQ_KEY) else []
-    found += [word for word in properties.get(KEYS, "").split(KEY_SEPARATOR) if word]
-    if properties.get(TAGS):
-        found.append(f"T#{properties[TAGS]}")
-    return found
-
 
 def join_properties(properties: Mapping[str, str]) -> bytes:
     """Return the property string of a record, each entry closed by its separator."""

@@ -6,7 +6,6 @@ It is the readable statement of the format, used where messages come one by one.
 
 from __future__ import annotations
 
-import struct
 import zlib
 
 from rocketpy.broker_core.codec.compression import inflate
@@ -16,7 +15,6 @@ from rocketpy.broker_core.codec.layout import (
     CHECKSUM_DIGITS,
     CHECKSUM_NAME,
     CHECKSUM_SIZE,
-    HEAD,
     HEAD_STRUCT,
     HOST_V4_SIZE,
     HOST_V6_SIZE,
@@ -44,8 +42,7 @@ from rocketpy.broker_core.message import (
 
 CHECKSUM_HEAD = CHECKSUM_NAME + bytes([NAME_VALUE_SEPARATOR])
 _POSITIVE = 0x7FFFFFFF
-_PLACE = struct.Struct(">qq")  # queue offset and physical offset stand side by side
-_PLACE_AT = HEAD.fields["queue_offset"][1]  # type: ignore[index]
+_BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -74,60 +71,66 @@ def looks_like_checksum(tail: bytes) -> bool:
 
 def encode_record(message: Message) -> bytes:
     """Return the record of a message; the hosts decide on the sysFlag's IPv6 bits."""
-    topic = message.topic.encode()
-    properties = join_properties(message.properties)
-    is_v1 = len(topic) <= MAX_TOPIC_V1
-    properties_length = len(properties) + (CHECKSUM_SIZE if message.has_checksum else 0)
-    if properties_length > MAX_PROPERTIES:
-        raise MessageRefusedError(
-            "properties", f"{properties_length} bytes in all, a record holds {MAX_PROPERTIES}"
-        )
-    born, store = message.born_host.packed(), message.store_host.packed()
-    sys_flag = message.sys_flag & ~ANY_HOST_V6
-    if len(born) > HOST_V4_SIZE:
-        sys_flag |= int(SysFlag.BORN_HOST_V6)
-    if len(store) > HOST_V4_SIZE:
-        sys_flag |= int(SysFlag.STORE_HOST_V6)
-    body = message.stored_body
-    rest = b"".join(
-        (
-            born,
-            message.store_timestamp_ms.to_bytes(8, "big", signed=True),
-            store,
-            TAIL_STRUCT.pack(
-                message.reconsume_times, message.prepared_transaction_offset, len(body)
-            ),
-            body,
-            len(topic).to_bytes(1 if is_v1 else 2, "big"),
-            topic,
-            properties_length.to_bytes(2, "big"),
-            properties,
-        )
-    )
-    head = HEAD_STRUCT.pack(
-        HEAD_STRUCT.size + len(rest) + properties_length - len(properties),
-        MAGIC_V1 if is_v1 else MAGIC_V2,
-        body_crc(body) if body else 0,
-        message.queue_id,
-        message.flag,
-        message.queue_offset,
-        message.physical_offset,
-        sys_flag,
-        message.born_timestamp_ms,
-    )
-    record = head + rest
-    return record + checksum_property(record) if message.has_checksum else record
+    place = message.queue_offset, message.physical_offset, message.store_timestamp_ms
+    return RecordDraft(message).at(*place)
 
 
-def place_record(
-    record: bytearray, message: Message, queue_offset: int, physical_offset: int, stored_ms: int
-) -> None:
-    """Write into an encoded record what the log decides, then its check sum anew."""
-    _PLACE.pack_into(record, _PLACE_AT, queue_offset, physical_offset)
-    stored_at = HEAD_STRUCT.size + (HOST_V6_SIZE if message.born_host.is_v6 else HOST_V4_SIZE)
-    record[stored_at : stored_at + 8] = stored_ms.to_bytes(8, "big")
-    if message.has_checksum:
-        record[-CHECKSUM_SIZE:] = checksum_property(memoryview(record)[:-CHECKSUM_SIZE])
+class RecordDraft:
+    """A message encoded but for what the log decides: its size is known before its place is."""
+
+    __slots__ = ("_magic", "_message", "_parts", "size")
+
+    def __init__(self, message: Message) -> None:
+        topic = message.topic.encode()
+        properties = join_properties(message.properties)
+        born, store = message.born_host.packed(), message.store_host.packed()
+        length = len(properties) + (CHECKSUM_SIZE if message.has_checksum else 0)
+        if length > MAX_PROPERTIES:
+            reason = f"{length} bytes in all, a record holds {MAX_PROPERTIES}"
+            raise MessageRefusedError("properties", reason)
+        is_v1 = len(topic) <= MAX_TOPIC_V1
+        length_of_topic = len(topic).to_bytes(1 if is_v1 else 2, "big")
+        self._message, self._magic = message, MAGIC_V1 if is_v1 else MAGIC_V2
+        self._parts = born, store, length_of_topic + topic + length.to_bytes(2, "big") + properties
+        self.size = (
+            HEAD_STRUCT.size
+            + len(born)
+            + 8
+            + len(store)
+            + TAIL_STRUCT.size
+            + len(message.stored_body)
+            + len(self._parts[2])
+            + length
+            - len(properties)
+        )
+
+    def at(self, queue_offset: int, physical_offset: int, stored_ms: int) -> bytes:
+        """Return the record for a place in a queue and in the log."""
+        message, body = self._message, self._message.stored_body
+        born, store, rest = self._parts
+        sys_flag = message.sys_flag & ~ANY_HOST_V6
+        if len(born) > HOST_V4_SIZE:
+            sys_flag |= _BORN_HOST_V6
+        if len(store) > HOST_V4_SIZE:
+            sys_flag |= _STORE_HOST_V6
+        head = HEAD_STRUCT.pack(
+            self.size,
+            self._magic,
+            body_crc(body) if body else 0,
+            message.queue_id,
+            message.flag,
+            queue_offset,
+            physical_offset,
+            sys_flag,
+            message.born_timestamp_ms,
+        )
+        tail = TAIL_STRUCT.pack(
+            message.reconsume_times, message.prepared_transaction_offset, len(body)
+        )
+        record = b"".join(
+            (head, born, stored_ms.to_bytes(8, "big", signed=True), store, tail, body, rest)
+        )
+        return record + checksum_property(record) if message.has_checksum else record
 
 
 def decode_record(data: bytes | memoryview, at: int = 0) -> Message:

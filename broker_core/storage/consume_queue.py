@@ -105,7 +105,8 @@ class ConsumeQueue:
         at = (offset - 1) * QUEUE_UNIT_SIZE
         data = self.files.read(at, 2 * QUEUE_UNIT_SIZE) if offset else b""
         if len(data) == 2 * QUEUE_UNIT_SIZE:  # both in one file, the usual case
-            before, there = (QueueUnit(*unit) for unit in QUEUE_UNIT_STRUCT.iter_unpack(data))
+            before = QueueUnit(*QUEUE_UNIT_STRUCT.unpack_from(data))
+            there = QueueUnit(*QUEUE_UNIT_STRUCT.unpack_from(data, QUEUE_UNIT_SIZE))
             return before if before.size else None, there if there.size else None
         return self.unit(offset - 1) if offset else None, self.unit(offset)
 

@@ -21,7 +21,7 @@ from rocketpy.broker_core.codec.decoder import topics
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.java_hash import index_key_hash, string_hash, string_hashes
+from rocketpy.broker_core.java_hash import index_key_hash, string_hash, string_hashes, tag_hashes
 from rocketpy.broker_core.message import (
     KEY_SEPARATOR,
     KEYS,
@@ -267,7 +267,7 @@ def tag_code_of(message: Message, stored_ms: int, config: StoreConfig) -> int:
         if level:
             return stored_ms + config.delay_ms(level)
     tag = message.properties.get(TAGS)
-    return string_hash(tag) if tag else 0
+    return tag_hashes(message.topic, tag)[0] if tag else 0
 
 
 class PlacedOne(NamedTuple):
@@ -290,5 +290,17 @@ def dispatch_one(message: Message, placed: PlacedOne, size: int, parts: StorePar
         queue = parts.queues.get(message.topic, message.queue_id)
         queue.put_one(placed.queue_offset, QueueUnit(placed.physical_offset, size, code))
     if parts.config.message_index and kind != _ROLLBACK:
-        hashes = [index_key_hash(f"{message.topic}#{key}") for key in message.index_keys]
+        hashes = index_hashes_of(message)
         parts.index.put_few(hashes, placed.physical_offset, placed.stored_ms)
+
+
+def index_hashes_of(message: Message) -> list[int]:
+    """Return the hashes of one message's index entries: unique key, each key, the tag."""
+    topic, properties = message.topic, message.properties
+    keys = properties.get(KEYS, "").split(KEY_SEPARATOR)
+    words = [properties.get(UNIQ_KEY, ""), *keys]
+    hashes = [index_key_hash(f"{topic}#{word}") for word in words if word]
+    tag = properties.get(TAGS)
+    if tag:
+        hashes.append(tag_hashes(topic, tag)[1])
+    return hashes

@@ -256,7 +256,7 @@ class IndexFile:
         )
 
     def _write_header(self, header: IndexHeader) -> None:
-        self.file.write(INDEX_HEADER_STRUCT.pack(*header), 0)
+        self.file.poke(INDEX_HEADER_STRUCT.pack(*header), 0)
 
     def _entry_at(self, number: int) -> int:
         return self._first_entry_at + number * _ENTRY_SIZE

@@ -45,10 +45,9 @@ class TailFile:
 
     def read(self) -> TailState | None:
         """Return the state; None if it was never written or is not a tail file."""
-        data = self._file.read(0, TAIL_STRUCT.size) if self._file else b""
-        if len(data) < TAIL_STRUCT.size:
+        if self._file is None or self._file.size < TAIL_STRUCT.size:
             return None
-        magic, end, stored_ms = TAIL_STRUCT.unpack(data)
+        magic, end, stored_ms = TAIL_STRUCT.unpack_from(self._file.memory)
         return TailState(end, stored_ms) if magic == TAIL_MAGIC else None
 
     def write(self, state: TailState) -> None:

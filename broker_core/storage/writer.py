@@ -21,7 +21,7 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
-from rocketpy.broker_core.codec.record import encode_record, place_record
+from rocketpy.broker_core.codec.record import RecordDraft
 from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError
 from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset
 from rocketpy.broker_core.storage.dispatch import (
@@ -133,20 +133,19 @@ class Writer:
 
     def append_one(self, message: Message) -> PlacedOne:
         """Append one message; nothing is left of it if this raises."""
-        record = bytearray(encode_record(message))
-        self._refuse_larger_than_file(len(record), "the message")
+        draft = RecordDraft(message)
+        self._refuse_larger_than_file(draft.size, "the message")
         self._lock.acquire(self._parts.config.lock_timeout_s)
         try:
             state = self._settled()
             queue_offset = self._next_offset(message.topic, message.queue_id, state)
-            at = self._place_one(len(record), state.end)
-            end = PhysicalOffset(at + len(record))
+            at = self._place_one(draft.size, state.end)
+            end = PhysicalOffset(at + draft.size)
             stored_ms = max(self._clock.now_ms(), state.stored_ms)
-            place_record(record, message, queue_offset, at, stored_ms)
             placed = PlacedOne(QueueOffset(queue_offset), PhysicalOffset(at), stored_ms, end)
             try:
-                self._parts.log.write(at, memoryview(record), state.end)
-                dispatch_one(message, placed, len(record), self._parts)
+                self._parts.log.write(at, draft.at(queue_offset, at, stored_ms), state.end)
+                dispatch_one(message, placed, draft.size, self._parts)
                 self._parts.tail.write(TailState(end, stored_ms))
             except BaseException:
                 self._undo(state, message.topic, {message.queue_id: queue_offset})

@@ -12,7 +12,6 @@ from rocketpy.broker_core.message import (
     Host,
     Message,
     UniqueKeys,
-    index_keys,
     join_keys,
     join_properties,
     offset_id,
@@ -124,15 +123,6 @@ def test_keys_of_a_string_stay_as_they_are() -> None:
 def test_a_blank_inside_a_listed_key_is_refused() -> None:
     with pytest.raises(MessageRefusedError, match="key 'a b': a blank separates keys"):
         join_keys(["a b"])
-
-
-def test_the_index_keeps_unique_key_words_and_tag_in_this_order() -> None:
-    properties = {"TAGS": "paid", "KEYS": " o-1  o-2 ", "UNIQ_KEY": "7F"}
-    assert index_keys(properties) == ["7F", "o-1", "o-2", "T#paid"]
-
-
-def test_empty_properties_are_not_indexed() -> None:
-    assert index_keys({"TAGS": "", "KEYS": "", "UNIQ_KEY": ""}) == []
 
 
 def test_unique_keys_have_apaches_form() -> None:

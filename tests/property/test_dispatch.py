@@ -12,11 +12,11 @@ from tests.property.strategies import NAMES, TEXTS, messages
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.record import encode_record
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.storage.dispatch import (
     SCHEDULE_TOPIC,
     dispatches,
+    index_hashes_of,
     indexed,
     queued,
     tag_code_of,
@@ -62,9 +62,7 @@ def test_a_block_is_dispatched_as_its_messages_are(sent: list[Message], file_sta
         assert dispatch.timestamps.tolist() == [one.store_timestamp_ms for one in of_topic]
         entries = zip(dispatch.index_rows.tolist(), dispatch.index_hashes.tolist(), strict=True)
         assert list(entries) == [
-            (row, index_key_hash(f"{one.topic}#{key}"))
-            for row, one in enumerate(of_topic)
-            for key in one.index_keys
+            (row, key_hash) for row, one in enumerate(of_topic) for key_hash in index_hashes_of(one)
         ]
     assert left == {}
 

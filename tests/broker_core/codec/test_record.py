@@ -9,13 +9,13 @@ import pytest
 
 from rocketpy.broker_core.codec.layout import MAGIC_V1, MAGIC_V2
 from rocketpy.broker_core.codec.record import (
+    RecordDraft,
     blank_record,
     checksum_property,
     decode_record,
     encode_record,
     looks_like_checksum,
     message_body,
-    place_record,
 )
 from rocketpy.broker_core.errors import MessageRefusedError, RecordError
 from rocketpy.broker_core.message import Host, Message, PhysicalOffset, QueueOffset
@@ -196,9 +196,10 @@ def test_the_check_sum_counts_among_the_properties() -> None:
 @pytest.mark.parametrize("born", ["127.0.0.1", "::1"])
 def test_placing_a_record_is_encoding_it_with_its_place(has_checksum: bool, born: str) -> None:
     message = replace(MESSAGE, born_host=Host(born, 1), has_checksum=has_checksum)
-    record = bytearray(encode_record(message))
-    place_record(record, message, 11, 12, 13)
-    placed = replace(decode_record(bytes(record)), sys_flag=0)
+    draft = RecordDraft(message)
+    record = draft.at(11, 12, 13)
+    assert len(record) == draft.size
+    placed = replace(decode_record(record), sys_flag=0)
     assert placed == replace(
         message,
         queue_offset=QueueOffset(11),

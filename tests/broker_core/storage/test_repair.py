@@ -20,13 +20,13 @@ from tests.interop import golden
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.errors import StoreLockedError, StoreNotFoundError
-from rocketpy.broker_core.storage.repair.placeholders import LostOffsets
 from rocketpy.broker_core.storage.repair import (
     RepairReport,
     RepairTargetError,
     repair_in_place,
     repair_to,
 )
+from rocketpy.broker_core.storage.repair.placeholders import LostOffsets
 
 
 @pytest.fixture
