@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
+    ANY_HOST_V6,
     CHECKSUM_SIZE,
     HEAD,
+    HEADER_V4,
     HOST_V4_SIZE,
     HOST_V6_SIZE,
     MAGIC_V1,
@@ -34,6 +36,7 @@ from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 from rocketpy.broker_core.errors import RecordError
 
 _U1, _U2 = np.dtype("u1"), np.dtype(">u2")
+_HEAD_NAMES, _TAIL_NAMES = list(HEAD.names or ()), list(TAIL.names or ())
 _POSITIVE = 0x7FFFFFFF
 _POWERS_OF_TEN = 10 ** np.arange(10, dtype=np.int64)
 
@@ -48,8 +51,12 @@ class RecordBlock:
     def __init__(self, data: Bytes, starts: Ints) -> None:
         self.data, self.starts = data, starts
         self._require(starts + MIN_RECORD_SIZE <= data.size, "the buffer ends inside the record")
-        self.head = rows_at(data, starts, HEAD)
-        self.sizes = self.head["total_size"].astype(np.int64)
+        # With IPv4 hosts, the usual case, one gather brings the whole header.
+        header = rows_at(data, starts, HEADER_V4)
+        self.head = header[_HEAD_NAMES]
+        self.sizes = header["total_size"].astype(np.int64)
+        self.sys_flags = header["sys_flag"].astype(np.int32)
+        self._header = None if (self.sys_flags & ANY_HOST_V6).any() else header
         self._measure()
 
     def __len__(self) -> int:
@@ -67,12 +74,12 @@ class RecordBlock:
         ends = self.starts + self.sizes
         fits = (self.sizes >= MIN_RECORD_SIZE) & (ends <= self.data.size)
         self._require(fits, "its size does not fit")
-        self.sys_flags = self.head["sys_flag"].astype(np.int32)
         self._time_at = self.starts + HEAD.itemsize + self._host_sizes(SysFlag.BORN_HOST_V6)
         tail_at = self._time_at + 8 + self._host_sizes(SysFlag.STORE_HOST_V6)
         self.body_at = tail_at + TAIL.itemsize
         self._require(self.body_at + 3 <= ends, "its size is smaller than its header")
-        self.tail = rows_at(self.data, tail_at, TAIL)
+        whole = self._header
+        self.tail = rows_at(self.data, tail_at, TAIL) if whole is None else whole[_TAIL_NAMES]
         self.body_lengths = self.tail["body_length"].astype(np.int64)
         body_end = self.body_at + self.body_lengths
         self._require((self.body_lengths >= 0) & (body_end + 3 <= ends), "its body length is wrong")
@@ -97,6 +104,8 @@ class RecordBlock:
     @cached_property
     def store_timestamps(self) -> Ints:
         """Milliseconds, per record."""
+        if self._header is not None:
+            return self._header["store_timestamp"].astype(np.int64)
         return rows_at(self.data, self._time_at, STORE_TIMESTAMP).astype(np.int64)
 
     def hosts(self, v6_bit: int) -> tuple[Ints, npt.NDArray[np.bool_]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.columns import TIMESTAMP
 from rocketpy.broker_core.codec.compression import inflate
-from rocketpy.broker_core.codec.gather import as_text, rows_at, slices
+from rocketpy.broker_core.codec.gather import as_text, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import HOST_V4_SIZE, HOST_V6_SIZE, SysFlag
 from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.message import KEYS, TAGS, UNIQ_KEY, Host
@@ -40,11 +40,9 @@ def decode(
 def topics(block: RecordBlock) -> pa.Array:
     """Return each record's topic; a block of one topic, the usual case, is compared, not copied."""
     if len(block) and (block.topic_lengths == block.topic_lengths[0]).all():
-        length = int(block.topic_lengths[0])
-        window = np.dtype(f"V{max(length, 1)}")
-        found = rows_at(block.data, block.topic_at, window) if length else np.zeros(0, window)
-        if (found == found[:1]).all():
-            first = bytes(block.data[block.topic_at[0] : block.topic_at[0] + length])
+        at = int(block.topic_at[0])
+        first = bytes(block.data[at : at + int(block.topic_lengths[0])])
+        if equal(block.data, block.topic_at, first).all():
             return pa.repeat(pa.scalar(first.decode("utf-8", "replace"), pa.string()), len(block))
     return as_text(slices(block.data, block.topic_at, block.topic_lengths))
 

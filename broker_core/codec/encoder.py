@@ -20,33 +20,22 @@ from rocketpy.broker_core.codec.gather import Bytes, Ints
 from rocketpy.broker_core.codec.layout import (
     CHECKSUM_DIGITS,
     CHECKSUM_SIZE,
-    HEAD_FIELDS,
+    HEADER_V4,
     HEADER_V4_SIZE,
     MAGIC_V1,
     MAX_PROPERTIES,
-    TAIL_FIELDS,
 )
 from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import Host
 
-# The header of a record with IPv4 hosts, which is what an embedded store writes.
-_HEADER = np.dtype(
-    [
-        *HEAD_FIELDS,
-        ("born_host", "V8"),
-        ("store_timestamp", ">i8"),
-        ("store_host", "V8"),
-        *TAIL_FIELDS,
-    ]
-)
 _PLACED = np.dtype({"names": ["queue_offset", "physical_offset"], "formats": [">i8", ">i8"],
                     "offsets": [0, 8], "itemsize": 16})  # fmt: skip
 
 
 def _offset_of(field: str) -> int:
-    assert _HEADER.fields is not None
-    return _HEADER.fields[field][1]
+    assert HEADER_V4.fields is not None
+    return HEADER_V4.fields[field][1]
 
 
 _PLACED_AT, _STORED_AT = _offset_of("queue_offset"), _offset_of("store_timestamp")
@@ -55,7 +44,6 @@ _POSITIVE = 0x7FFFFFFF
 # "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
 _FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
 
-assert _HEADER.itemsize == HEADER_V4_SIZE
 assert _offset_of("physical_offset") == _PLACED_AT + 8
 
 
@@ -140,7 +128,7 @@ def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
     topic = len(columns.topic).to_bytes(1, "big") + columns.topic
     sizes = HEADER_V4_SIZE + body_lengths + len(topic) + 2 + properties_lengths
     parts = [
-        _fixed(_headers(columns, sizes, body_lengths), _HEADER.itemsize),
+        _fixed(_headers(columns, sizes, body_lengths), HEADER_V4_SIZE),
         columns.bodies,
         pa.scalar(topic, pa.binary()),
         _fixed(properties_lengths.astype(">u2"), 2),
@@ -155,7 +143,7 @@ def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
 
 
 def _headers(columns: MessageColumns, sizes: Ints, body_lengths: Ints) -> npt.NDArray[np.void]:
-    header = np.zeros(len(columns), _HEADER)
+    header = np.zeros(len(columns), HEADER_V4)
     header["total_size"] = sizes
     header["magic"] = MAGIC_V1
     header["body_crc"] = _body_crcs(columns.bodies)

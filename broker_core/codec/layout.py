@@ -45,9 +45,17 @@ SIZE_AND_MAGIC = struct.Struct(">iI")
 
 HOST_V4_SIZE = 8  # address 4, port 4
 HOST_V6_SIZE = 20  # address 16, port 4
-HEADER_V4_SIZE = (
-    HEAD.itemsize + HOST_V4_SIZE + STORE_TIMESTAMP.itemsize + HOST_V4_SIZE + TAIL.itemsize
+# The whole header of a record with IPv4 hosts.
+HEADER_V4 = np.dtype(
+    [
+        *HEAD_FIELDS,
+        ("born_host", f"V{HOST_V4_SIZE}"),
+        ("store_timestamp", STORE_TIMESTAMP.str),
+        ("store_host", f"V{HOST_V4_SIZE}"),
+        *TAIL_FIELDS,
+    ]
 )
+HEADER_V4_SIZE = HEADER_V4.itemsize
 MIN_RECORD_SIZE = HEADER_V4_SIZE + 1 + 2  # no body, no topic, no properties
 BLANK_SIZE = SIZE_AND_MAGIC.size  # room that is kept at the end of a file for the blank record
 

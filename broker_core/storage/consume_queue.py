@@ -151,6 +151,7 @@ class ConsumeQueue:
     def put(self, offset: int, units: npt.NDArray[Any]) -> None:
         """Write entries from `offset` on."""
         self.files.write(offset * QUEUE_UNIT_SIZE, units.view(np.uint8).data)
+        self._known_end = offset + len(units)
 
     def put_one(self, offset: int, unit: QueueUnit) -> None:
         """Write one entry."""

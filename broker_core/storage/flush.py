@@ -41,7 +41,7 @@ class Flusher:
         """Sync for all that appended before now, and wake those who wait."""
         failure: OSError | None = None
         try:
-            state = self._parts.tail.read()
+            state = self._parts.tail.glimpse()
             assert state is not None
             first = self._parts.tail.flushed()
             self._parts.log.files.sync(first, state.end)

@@ -188,7 +188,7 @@ class MessageStore:
         """Return when all that was appended is durable."""
         self.require_open()
         if not self.read_only:
-            state = self.parts.tail.read()
+            state = self.parts.tail.glimpse()
             if state is not None:
                 self._flusher.flush_to(state.end)
 
@@ -225,10 +225,10 @@ class MessageStore:
         config = self.parts.config
         checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
         retention_due = time.monotonic() + _RETENTION_INTERVAL_S
-        checkpointed = self.parts.tail.read()
+        checkpointed = self.parts.tail.glimpse()
         while not self._stop.wait(config.flush_interval_ms / 1000):
             try:
-                state = self.parts.tail.read()
+                state = self.parts.tail.glimpse()
                 if state is not None:
                     self._flusher.flush_to(state.end)
                 if time.monotonic() >= checkpoint_due and state != checkpointed:

@@ -50,6 +50,13 @@ class TailFile:
         magic, end, stored_ms = TAIL_STRUCT.unpack_from(self._file.memory)
         return TailState(end, stored_ms) if magic == TAIL_MAGIC else None
 
+    def glimpse(self) -> TailState | None:
+        """Return the state without holding the store's lock: never one that is half written."""
+        state = self.read()
+        while state != (again := self.read()):
+            state = again
+        return state
+
     def write(self, state: TailState) -> None:
         """Publish a state. Call while holding the store's lock."""
         assert self._file is not None
