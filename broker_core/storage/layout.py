@@ -24,6 +24,7 @@ OURS = "rocketpy"  # what Apache's broker does not know lies in here
 TAIL = f"{OURS}/tail"
 OPENERS = f"{OURS}/openers"
 CUT = f"{OURS}/cut"
+SIZES = f"{OURS}/sizes"  # JSON: the file sizes of the store, which index files do not tell
 
 LOCK_TEXT = b"lock"
 FILE_NAME_DIGITS = 20

@@ -38,7 +38,7 @@ from rocketpy.broker_core.storage.lock import Openers, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
-from rocketpy.broker_core.storage.support import adapt, is_store, refuse_unsupported
+from rocketpy.broker_core.storage.support import adapt, is_store, note_sizes, refuse_unsupported
 from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,8 @@ class MessageStore:
 
     def _open_parts(self, config: StoreConfig) -> None:
         config = adapt(self.root, config)
+        if not self.read_only:
+            note_sizes(self.root, config, self._disk)
         self.parts = StoreParts(self.root, config, self._disk, writable=not self.read_only)
         self.topics = TopicTable(self._config_file(TopicTable.FILE_NAME))
         self._topic_cache: dict[str, tuple[TopicConfig | None, float]] = {}
@@ -214,6 +216,7 @@ class MessageStore:
         try:
             with self._writer.owned() as state:
                 make_checkpoint(self.parts, self._flusher, state)
+                self._writer.is_closed = True
                 if self._openers.leave():
                     self._disk.remove(self.root / ABORT)
         finally:

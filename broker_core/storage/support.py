@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -10,6 +12,7 @@ from pathlib import Path
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MetadataError, UnsupportedStoreError
 from rocketpy.broker_core.metadata.dialect import loads
+from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.index import index_geometry
 from rocketpy.broker_core.storage.layout import (
     COMMIT_LOG,
@@ -21,6 +24,16 @@ from rocketpy.broker_core.storage.layout import (
     INDEX_HEADER_SIZE,
     INDEX_SLOT,
     QUEUE_UNIT_SIZE,
+    SIZES,
+)
+
+_SIZES = (
+    "commit_log_file_size",
+    "consume_queue_file_entries",
+    "consume_queue_ext",
+    "consume_queue_ext_file_size",
+    "index_slots",
+    "index_entries",
 )
 
 
@@ -35,6 +48,7 @@ def adapt(root: Path, config: StoreConfig) -> StoreConfig:
     Raises:
         UnsupportedStoreError: the sizes of its index files do not tell their layout.
     """
+    config = replace(config, **_noted_sizes(root))  # type: ignore[arg-type]
     found: dict[str, int | bool] = {}
     log_size = _spacing(_files(root / COMMIT_LOG)) or _common_size(_files(root / COMMIT_LOG))
     if log_size >= 1 << 31:
@@ -53,6 +67,31 @@ def adapt(root: Path, config: StoreConfig) -> StoreConfig:
     if index_size:
         found["index_slots"], found["index_entries"] = _index_layout(root, config, index_size)
     return replace(config, **found)  # type: ignore[arg-type]
+
+
+def note_sizes(root: Path, config: StoreConfig, disk: Disk) -> None:
+    """Note the sizes of a store that has no note yet. Call while holding the store's lock.
+
+    Else two processes that make a store together might give it files of two sizes.
+    """
+    if not (root / SIZES).exists():
+        sizes = {name: getattr(config, name) for name in _SIZES}
+        note = json.dumps({"crc": _crc_of(sizes), "sizes": sizes}, indent=1)
+        disk.replace(root / SIZES, note.encode())
+
+
+def _noted_sizes(root: Path) -> dict[str, int | bool]:
+    """Return the noted sizes; none if there is no note or it is damaged: files tell most."""
+    try:
+        note = json.loads((root / SIZES).read_bytes())
+        sizes: dict[str, int | bool] = note["sizes"]
+        return sizes if note["crc"] == _crc_of(sizes) and set(sizes) == set(_SIZES) else {}
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def _crc_of(sizes: dict[str, int | bool]) -> int:
+    return zlib.crc32(json.dumps(sizes, sort_keys=True).encode())
 
 
 def _index_layout(root: Path, config: StoreConfig, size: int) -> tuple[int, int]:

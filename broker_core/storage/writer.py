@@ -22,7 +22,7 @@ from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.codec.record import RecordDraft
-from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError
+from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError, StoreClosedError
 from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset
 from rocketpy.broker_core.storage.dispatch import (
     Dispatch,
@@ -65,6 +65,7 @@ class Writer:
 
     def __init__(self, parts: StoreParts, lock: StoreLock, clock: Clock) -> None:
         self._parts, self._lock, self._clock = parts, lock, clock
+        self.is_closed = False
 
     @contextmanager
     def owned(self) -> Iterator[TailState]:
@@ -73,6 +74,8 @@ class Writer:
             yield self._settled()
 
     def _settled(self) -> TailState:
+        if self.is_closed:  # by another thread, while this one waited for the lock
+            raise StoreClosedError(self._parts.root)
         state = self._parts.tail.read()
         if state is None or not self._parts.log.is_free(state.end):
             self.mark_open()

@@ -57,6 +57,9 @@ def test_an_index_of_another_ratio_must_be_told(path: Path, small: rocketpy.Stor
     with rocketpy.open(path, config=config) as store:
         store.create_topic("t", queues=1)
         store.send("t", b"x", keys=["k"])
+    with rocketpy.open(path, read_only=True) as store:  # our own stores note it
+        assert store.query("t", key="k").num_rows == 1
+    (path / "rocketpy" / "sizes").unlink()
     with pytest.raises(
         UnsupportedStoreError, match=r"does not tell its layout: give .*index_slots="
     ):
@@ -136,3 +139,18 @@ def test_an_unsupported_store_is_left_as_it_was(closed: Path) -> None:
     with pytest.raises(UnsupportedStoreError):
         rocketpy.open(closed)
     assert sorted((p, p.stat().st_mtime_ns) for p in closed.rglob("*")) == before
+
+
+def test_who_opens_a_new_store_second_takes_the_sizes_of_the_first(
+    path: Path, small: rocketpy.StoreConfig
+) -> None:
+    with rocketpy.open(path, config=small) as first, rocketpy.open(path) as second:
+        assert second.config.commit_log_file_size == first.config.commit_log_file_size == 4096
+        assert second.config.index_slots == first.config.index_slots
+
+
+def test_a_damaged_note_of_sizes_is_not_believed(closed: Path) -> None:
+    note = closed / "rocketpy" / "sizes"
+    note.write_bytes(note.read_bytes().replace(b'"index_slots": ', b'"index_slots": 9'))
+    with rocketpy.open(closed) as store:
+        assert not list(store.verify())

@@ -1,0 +1,105 @@
+"""A process that has everything imported and forks the writers that are to be killed.
+
+`python -m tests.crash.zygote` reads one JSON task a line from its standard input and answers with a
+line: the child's pid, or, to {"wait": pid}, how it ended. It never opens a store itself. A child
+tells what it does in a file, a line before and after each call: such lines survive its death.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tests.crash import workload
+from tests.crash.killing_disk import KillingDisk
+
+import rocketpy
+from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.storage.store import MessageStore
+
+
+class Diary:
+    """Writes down what a child does, without a buffer."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def note(self, word: str, *values: object) -> None:
+        os.write(self._fd, f"{' '.join([word, *map(str, values)])}\n".encode())
+
+    def trying(self, batch: list[workload.Sent]) -> None:
+        self.note("try", batch[0].id.writer, batch[0].id.number, len(batch))
+
+    def acknowledged(self, batch: list[workload.Sent]) -> None:
+        self.note("ack", batch[0].id.writer, batch[0].id.number, len(batch))
+
+
+def run(task: dict[str, Any], diary: Diary) -> None:
+    """Open a store, write to it, close it; die where the task says."""
+    disk = KillingDisk(task["kill_at"])
+    phase = task["phase"]
+    if phase == "open":
+        disk.arm()
+    store = rocketpy.Store(
+        MessageStore(
+            Path(task["root"]),
+            workload.CONFIG,
+            clock=SystemClock(),
+            sync_flush=task["flush"] == "sync",
+            disk=disk,
+        )
+    )
+    workload.create_topics(store)
+    diary.note("open")
+    if phase == "write":
+        disk.arm()
+    rng = random.Random(task["seed"])
+
+    def acknowledged(batch: list[workload.Sent]) -> None:
+        diary.acknowledged(batch)
+        if rng.random() < 0.1:
+            end = store.queues("orders")[0][1]
+            store.commit(f"{workload.GROUP}-{task['writer']}", "orders", {0: end})
+            diary.note("commit", task["writer"], end)
+
+    workload.write(
+        store,
+        task["writer"],
+        rng,
+        limit=task["limit"],
+        trying=diary.trying,
+        acknowledged=acknowledged,
+    )
+    diary.note("written")
+    if phase == "close":
+        disk.arm()
+    store.close()
+    diary.note("closed")
+
+
+def main() -> None:
+    for line in sys.stdin:
+        task = json.loads(line)
+        if "wait" in task:
+            _, status = os.waitpid(task["wait"], 0)
+            print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            diary = Diary(Path(task["diary"]))
+            try:
+                run(task, diary)
+            except BaseException:
+                diary.note("error", json.dumps(traceback.format_exc()))
+                os._exit(1)
+            os._exit(0)
+        print(json.dumps(pid), flush=True)
+
+
+if __name__ == "__main__":
+    main()
