@@ -159,7 +159,7 @@ def parse_offset_id(msg_id: str) -> tuple[Host, PhysicalOffset]:
 class UniqueKeys:
     """Makes unique keys of Apache's form: address, pid, a random part, ms of the month, a counter.
 
-    One per process; a fork makes a new one, because the pid and the random part are the process's.
+    A forked child gets a pid and a random part of its own.
     """
 
     def __init__(self, address: str = "127.0.0.1") -> None:
@@ -167,16 +167,14 @@ class UniqueKeys:
         self._counter = itertools.count(secrets.randbelow(1 << 16))
         self._month_start_ms = _month_start_ms(time.time())
         self._renew()
+        os.register_at_fork(after_in_child=self._renew)
 
     def _renew(self) -> None:
-        self._pid = os.getpid()
-        part = self._address + struct.pack(">H", self._pid & 0xFFFF) + secrets.token_bytes(4)
+        part = self._address + struct.pack(">H", os.getpid() & 0xFFFF) + secrets.token_bytes(4)
         self._fixed = part.hex().upper()
 
     def next(self) -> str:
         """Return a key that no other call on any machine returns."""
-        if os.getpid() != self._pid:
-            self._renew()
         elapsed_ms = int(time.time() * 1000) - self._month_start_ms
         if elapsed_ms >= 31 * 86_400_000:
             self._month_start_ms = _month_start_ms(time.time())

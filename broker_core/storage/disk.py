@@ -41,20 +41,24 @@ class DiskFile:
         self.size = os.fstat(self._fd).st_size
 
     @cached_property
-    def view(self) -> npt.NDArray[np.uint8]:
-        """The file's bytes, mapped; shows at once what any process writes."""
+    def _mapped(self) -> npt.NDArray[np.uint8]:
+        """The file's bytes, in one mapping for reads and writes: each page is faulted in once."""
         if not self.size:
             return np.zeros(0, np.uint8)
-        return np.frombuffer(mmap.mmap(self._fd, self.size, prot=mmap.PROT_READ), np.uint8)
+        access = mmap.PROT_READ | (mmap.PROT_WRITE if self._writable else 0)
+        return np.frombuffer(mmap.mmap(self._fd, self.size, prot=access), np.uint8)
+
+    @cached_property
+    def view(self) -> npt.NDArray[np.uint8]:
+        """The file's bytes, to be read; shows at once what any process writes."""
+        view = self._mapped.view()
+        view.flags.writeable = False
+        return view
 
     @cached_property
     def memory(self) -> memoryview:
-        """The file's bytes, mapped, for reads too small for numpy."""
+        """The same, for reads too small for numpy."""
         return self.view.data
-
-    @cached_property
-    def _writable_view(self) -> npt.NDArray[np.uint8]:
-        return np.frombuffer(mmap.mmap(self._fd, self.size), np.uint8)
 
     def read(self, at: int, size: int) -> bytes:
         """Return up to `size` bytes from `at` on."""
@@ -78,11 +82,11 @@ class DiskFile:
 
     def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
         """Write values to positions that are multiples of their size, in allocated blocks."""
-        self._writable_view.view(values.dtype)[positions // values.dtype.itemsize] = values
+        self._mapped.view(values.dtype)[positions // values.dtype.itemsize] = values
 
     def poke(self, data: bytes, at: int) -> None:
         """Write a few bytes to an allocated block: as scatter(), for one value."""
-        self._writable_view.data[at : at + len(data)] = data
+        self._mapped.data[at : at + len(data)] = data
 
     def zero(self, start: int, end: int) -> None:
         """Make a range zero; holes stay holes."""

@@ -21,7 +21,13 @@ from rocketpy.broker_core.codec.decoder import topics
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.java_hash import index_key_hash, string_hash, string_hashes, tag_hashes
+from rocketpy.broker_core.java_hash import (
+    index_key_hash,
+    string_hash,
+    string_hashes,
+    tag_hashes,
+    unique_key_hash,
+)
 from rocketpy.broker_core.message import (
     KEY_SEPARATOR,
     KEYS,
@@ -297,9 +303,11 @@ def dispatch_one(message: Message, placed: PlacedOne, size: int, parts: StorePar
 def index_hashes_of(message: Message) -> list[int]:
     """Return the hashes of one message's index entries: unique key, each key, the tag."""
     topic, properties = message.topic, message.properties
-    keys = properties.get(KEYS, "").split(KEY_SEPARATOR)
-    words = [properties.get(UNIQ_KEY, ""), *keys]
-    hashes = [index_key_hash(f"{topic}#{word}") for word in words if word]
+    unique, keys = properties.get(UNIQ_KEY), properties.get(KEYS)
+    hashes = [unique_key_hash(topic, unique)] if unique else []
+    if keys:
+        words = keys.split(KEY_SEPARATOR)
+        hashes += [index_key_hash(f"{topic}#{word}") for word in words if word]
     tag = properties.get(TAGS)
     if tag:
         hashes.append(tag_hashes(topic, tag)[1])

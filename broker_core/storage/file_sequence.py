@@ -11,6 +11,8 @@ from pathlib import Path
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.layout import FILE_NAME_DIGITS, file_name
 
+_FEW = 64  # files that are looked for by name rather than listed
+
 
 class FileSequence:
     """A folder of files of `file_size` bytes. Keeps the last few used ones open."""
@@ -93,8 +95,11 @@ class FileSequence:
 
     def sync(self, first: int, last: int) -> None:
         """Make the files durable that hold the bytes from `first` up to `last`."""
-        for start in self.starts():  # not every start up to `last`, which a damaged tail may tell
-            file = self.file(start) if first < start + self.file_size and start < last else None
+        wanted = range(self.start_of(first), last, self.file_size)
+        # A damaged tail may tell an end that is far away: then the folder tells what is there.
+        is_far = len(wanted) > _FEW
+        for start in [start for start in self.starts() if start in wanted] if is_far else wanted:
+            file = self.file(start)
             if file is not None:
                 file.sync()
 

@@ -49,11 +49,12 @@ class MessageIndex:
 
     def files(self) -> list[IndexFile]:
         """Return all files, the oldest first; without those that are being removed meanwhile."""
-        known, self._open = self._open, {}
+        known, found = self._open, dict[str, IndexFile]()
         for name in self.names():
             with suppress(FileNotFoundError):
-                self._open[name] = known.get(name) or self.file(name)
-        return list(self._open.values())
+                found[name] = known.get(name) or self.file(name)
+        self._open = found  # at once: threads share this
+        return list(found.values())
 
     def put(self, hashes: Ints, physical_offsets: Ints, timestamps: Ints) -> None:
         """Insert entries, in new files where they do not fit."""

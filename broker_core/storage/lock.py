@@ -158,8 +158,20 @@ class Openers:
         return True
 
 
+_forks = 0
+
+
+def forks() -> int:
+    """Return how many forks lie between this process and the one that imported this module.
+
+    What was opened at another count was opened by a parent. Asking for the pid is a system call.
+    """
+    return _forks
+
+
 def _after_fork() -> None:
-    global _guards_lock
+    global _guards_lock, _forks
+    _forks += 1
     _guards_lock = threading.Lock()  # another thread of the parent may have held it
     for openers in list(_all_openers):
         if openers.is_in:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ from rocketpy.broker_core.storage.dispatch import PlacedOne
 from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
-from rocketpy.broker_core.storage.lock import Openers, lock_of
+from rocketpy.broker_core.storage.lock import Openers, forks, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
@@ -68,7 +67,7 @@ class MessageStore:
                 raise StoreNotFoundError(root)
             self._disk.make_folder(root / COMMIT_LOG)
         refuse_unsupported(root)
-        self._pid = os.getpid()
+        self._forks = forks()
         if read_only:
             self._open_parts(config)
         else:
@@ -127,7 +126,7 @@ class MessageStore:
         others know of it.
         """
         self.require_open()
-        if os.getpid() != self._pid:
+        if self._forks != forks():
             raise StoreClosedError(self.root)
 
     @contextmanager
@@ -207,11 +206,11 @@ class MessageStore:
         """
         if self._is_closed:
             return
-        if not self.read_only and os.getpid() == self._pid:
+        if not self.read_only and self._forks == forks():
             self._stop.set()
             self._keeper.join(timeout=30)
         self._is_closed = True
-        if self.read_only or os.getpid() != self._pid:
+        if self.read_only or self._forks != forks():
             return
         try:
             with self._writer.owned() as state:

@@ -60,7 +60,7 @@ class TailFile:
     def write(self, state: TailState) -> None:
         """Publish a state. Call while holding the store's lock."""
         assert self._file is not None
-        self._file.write(TAIL_STRUCT.pack(TAIL_MAGIC, *state), 0)
+        self._file.poke(TAIL_STRUCT.pack(TAIL_MAGIC, *state), 0)
 
     def sync(self) -> None:
         """Make the state durable.

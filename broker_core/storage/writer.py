@@ -66,6 +66,9 @@ class Writer:
     def __init__(self, parts: StoreParts, lock: StoreLock, clock: Clock) -> None:
         self._parts, self._lock, self._clock = parts, lock, clock
         self.is_closed = False
+        # Where queues end: holds while the log ends where our last append left it.
+        self._seen_end = -1
+        self._queue_ends: dict[tuple[str, int], int] = {}
 
     @contextmanager
     def owned(self) -> Iterator[TailState]:
@@ -118,7 +121,9 @@ class Writer:
             try:
                 end = self._write_runs(batch.run, physical_offsets, runs, state.end)
                 put_all([dispatch], self._parts)
-                self._parts.tail.write(TailState(end, stored_ms))
+                counts = np.bincount(batch.queue_ids)
+                new_ends = {queue_id: old + int(counts[queue_id]) for queue_id, old in ends.items()}
+                self._publish(TailState(end, stored_ms), batch.topic, new_ends)
             except BaseException:
                 self._undo(state, batch.topic, ends)
                 raise
@@ -149,7 +154,8 @@ class Writer:
             try:
                 self._parts.log.write(at, draft.at(queue_offset, at, stored_ms), state.end)
                 dispatch_one(message, placed, draft.size, self._parts)
-                self._parts.tail.write(TailState(end, stored_ms))
+                new_ends = {message.queue_id: queue_offset + 1}
+                self._publish(TailState(end, stored_ms), message.topic, new_ends)
             except BaseException:
                 self._undo(state, message.topic, {message.queue_id: queue_offset})
                 raise
@@ -169,19 +175,25 @@ class Writer:
         return end if end + size + BLANK_SIZE <= next_file else next_file
 
     def _next_offset(self, topic: str, queue_id: int, state: TailState) -> int:
+        if state.end != self._seen_end:  # others appended since
+            self._queue_ends.clear()
+            self._seen_end = state.end
+        known = self._queue_ends.get((topic, queue_id))
+        if known is not None:
+            return known
         queue = self._parts.queues.get(topic, queue_id)
         end, last = queue.last()
-        if (
-            last is not None
-            and not last.is_filler
-            and (last.physical_offset + last.size > state.end)
-        ):
-            raise CorruptStoreError(
-                queue.files.folder,
-                end - 1,
-                f"its last entry points behind the log's end {state.end}",
-            )
+        if last and not last.is_filler and last.physical_offset + last.size > state.end:
+            reason = f"its last entry points behind the log's end {state.end}"
+            raise CorruptStoreError(queue.files.folder, end - 1, reason)
         return end
+
+    def _publish(self, state: TailState, topic: str, ends: dict[int, int]) -> None:
+        """Let all processes see an append: the log's new end, and where it left its queues."""
+        self._parts.tail.write(state)
+        self._seen_end = state.end
+        for queue_id, end in ends.items():
+            self._queue_ends[topic, queue_id] = end
 
     def _undo(self, state: TailState, topic: str, ends: dict[int, int]) -> None:
         """Take back what a failed append wrote.
@@ -189,6 +201,7 @@ class Writer:
         If that fails as well, the bytes at the log's end tell the next holder of the lock: they
         go last. Entries go first: an entry without a record must never be seen.
         """
+        self._seen_end = -1
         for queue_id, end in ends.items():
             self._parts.queues.get(topic, queue_id).cut(end)
         self._parts.index.cut(state.end, state.stored_ms)

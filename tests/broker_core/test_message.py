@@ -141,10 +141,17 @@ def test_two_makers_of_unique_keys_share_none() -> None:
     assert not {first.next() for _ in range(100)} & {second.next() for _ in range(100)}
 
 
-def test_a_forked_process_makes_other_unique_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_makes_other_unique_keys() -> None:
     keys = UniqueKeys()
-    before, pid = keys.next()[:20], os.getpid()
-    monkeypatch.setattr(os, "getpid", lambda: pid + 1)  # as the child of a fork sees it
-    after = keys.next()[:20]
-    assert after[8:12] == f"{(pid + 1) & 0xFFFF:04X}"
+    before = keys.next()[:20]
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write_end, keys.next()[:20].encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    after = os.read(read_end, 20).decode()
+    os.close(read_end)
+    os.close(write_end)
+    assert after[8:12] == f"{child & 0xFFFF:04X}"
     assert after[12:] != before[12:]

@@ -87,16 +87,18 @@ def test_an_append_over_several_files_on_a_full_disk_leaves_nothing(
     assert store.scan().read_all().num_rows == 13
 
 
-def test_a_queue_that_points_behind_the_log_is_not_appended_to(
-    store: rocketpy.Store, path: Path
-) -> None:
+@pytest.mark.usefixtures("store")
+def test_a_queue_that_points_behind_the_log_is_not_appended_to(path: Path) -> None:
     queue = path / "consumequeue" / "t" / "0" / ("0" * 20)
     sound = queue.read_bytes()
     with queue.open("r+b") as file:
         file.seek(20)
         file.write(QUEUE_UNIT_STRUCT.pack(1 << 30, 100, 0))
-    with pytest.raises(CorruptStoreError, match="points behind the log's end"):
-        store.send("t", b"x", queue_id=0)
+    with (
+        rocketpy.open(path) as other,  # it has not seen the queue before
+        pytest.raises(CorruptStoreError, match="points behind the log's end"),
+    ):
+        other.send("t", b"x", queue_id=0)
     queue.write_bytes(sound)
 
 
