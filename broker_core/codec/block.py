@@ -17,6 +17,7 @@ import numpy.typing as npt
 from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
+    CHECKSUM_NAME,
     CHECKSUM_SIZE,
     HEAD,
     HEADER_V4,
@@ -119,7 +120,7 @@ class RecordBlock:
     def checksummed(self) -> npt.NDArray[np.bool_]:
         """Which records end in a record check sum, sound or damaged."""
         tail_at = self.starts + self.sizes - CHECKSUM_SIZE  # inside the record: a header is longer
-        found = equal(self.data, tail_at, CHECKSUM_HEAD)
+        found = equal(self.data, tail_at, CHECKSUM_NAME)
         found &= self.properties_lengths >= CHECKSUM_SIZE
         others = np.flatnonzero(~found)
         if others.size:

@@ -29,22 +29,10 @@ from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import Host
 
-_PLACED = np.dtype({"names": ["queue_offset", "physical_offset"], "formats": [">i8", ">i8"],
-                    "offsets": [0, 8], "itemsize": 16})  # fmt: skip
-
-
-def _offset_of(field: str) -> int:
-    assert HEADER_V4.fields is not None
-    return HEADER_V4.fields[field][1]
-
-
-_PLACED_AT, _STORED_AT = _offset_of("queue_offset"), _offset_of("store_timestamp")
 _EMPTY = pa.scalar(b"", pa.binary())
 _POSITIVE = 0x7FFFFFFF
 # "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
 _FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
-
-assert _offset_of("physical_offset") == _PLACED_AT + 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,35 +58,36 @@ class MessageColumns:
 class RecordRun:
     """Records back to back, ready to be placed in a log; `data` is theirs alone and writable."""
 
-    def __init__(self, data: Bytes, starts: Ints, sizes: Ints, *, has_checksum: bool) -> None:
-        self.data, self.starts, self.sizes = data, starts, sizes
-        self._has_checksum = has_checksum
+    def __init__(
+        self, data: Bytes, headers: npt.NDArray[np.void], starts: Ints, *, has_checksum: bool
+    ) -> None:
+        self.data, self.starts = data, starts
+        self.sizes = headers["total_size"].astype(np.int64)
+        self._headers, self._has_checksum = headers, has_checksum
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def place(self, queue_offsets: Ints, physical_offsets: Ints, store_timestamp_ms: int) -> None:
         """Write in what the log decides, then the record check sums."""
-        placed = np.empty(len(self), _PLACED)
-        placed["queue_offset"] = queue_offsets
-        placed["physical_offset"] = physical_offsets
-        self._put(_PLACED_AT, placed.view("V16"))
-        stamp = np.array(store_timestamp_ms, ">i8").view("V8")
-        self._put(_STORED_AT, stamp)
+        self._headers["queue_offset"] = queue_offsets
+        self._headers["physical_offset"] = physical_offsets
+        self._headers["store_timestamp"] = store_timestamp_ms
+        self._put(self.starts, self._headers.view(f"V{HEADER_V4_SIZE}"))
         if self._has_checksum:
             self._seal()
 
-    def _put(self, at: int, values: npt.NDArray[np.void], rows: Ints | None = None) -> None:
+    def _put(self, at: Ints, values: npt.NDArray[np.void]) -> None:
         size = values.dtype.itemsize
         windows = np.ndarray((self.data.size - size + 1,), values.dtype, self.data, strides=(1,))
-        windows[(self.starts if rows is None else rows) + at] = values
+        windows[at] = values
 
     def _seal(self) -> None:
         ends = self.starts + self.sizes - CHECKSUM_SIZE
         view, crc32 = self.data.data, zlib.crc32
         pairs = zip(self.starts.tolist(), ends.tolist(), strict=True)
         crcs = np.fromiter((crc32(view[a:b]) for a, b in pairs), np.int64, len(self))
-        self._put(len(CHECKSUM_HEAD), _reversed_digits(crcs & _POSITIVE), rows=ends)
+        self._put(ends + len(CHECKSUM_HEAD), _reversed_digits(crcs & _POSITIVE))
 
 
 def _reversed_digits(numbers: Ints) -> npt.NDArray[np.void]:
@@ -127,8 +116,9 @@ def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
         )
     topic = len(columns.topic).to_bytes(1, "big") + columns.topic
     sizes = HEADER_V4_SIZE + body_lengths + len(topic) + 2 + properties_lengths
+    headers = _headers(columns, sizes, body_lengths)
     parts = [
-        _fixed(_headers(columns, sizes, body_lengths), HEADER_V4_SIZE),
+        _fixed(headers, HEADER_V4_SIZE),
         columns.bodies,
         pa.scalar(topic, pa.binary()),
         _fixed(properties_lengths.astype(">u2"), 2),
@@ -139,7 +129,7 @@ def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
     joined = pc.binary_join_element_wise(*parts, _EMPTY)
     data = np.frombuffer(joined.buffers()[2], np.uint8) if count else np.zeros(0, np.uint8)
     starts = np.cumsum(sizes) - sizes
-    return RecordRun(data, starts, sizes, has_checksum=checksum)
+    return RecordRun(data, headers, starts, has_checksum=checksum)
 
 
 def _headers(columns: MessageColumns, sizes: Ints, body_lengths: Ints) -> npt.NDArray[np.void]:

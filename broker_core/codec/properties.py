@@ -96,7 +96,11 @@ class PropertyColumn:
         """Return at which entry of every row the name stands, as with messages of one producer."""
         if self._width is None:
             return None
-        first_row = self._tokens[: self._width * _TOKENS : _TOKENS].cast(pa.binary()).to_pylist()
+        bounds = self._bounds[: self._width * _TOKENS].tolist()
+        first_row = [
+            bytes(self._data[start:end])
+            for start, end in zip(bounds[::_TOKENS], bounds[1::_TOKENS], strict=True)
+        ]
         if first_row.count(name) != 1:
             return None
         place = first_row.index(name)
@@ -111,7 +115,7 @@ class PropertyColumn:
         return same_length[equal(self._data, starts, name)]
 
     def _texts(self, entries: npt.NDArray[Any], part: int) -> pa.Array:
-        texts = self._tokens.take(pa.array(entries * _TOKENS + part))
+        texts = pc.take(self._tokens, pa.array(entries * _TOKENS + part), boundscheck=False)
         return texts if self._is_ascii else as_text(texts)
 
 
