@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import (
@@ -60,6 +61,9 @@ class IndexFile:
         self.path, self.slots, self.entries = path, slots, entries
         self._first_entry_at = INDEX_HEADER_SIZE + slots * _SLOT_SIZE
         size = self._first_entry_at + entries * _ENTRY_SIZE
+        if writable and not create and path.stat().st_size != size:
+            reason = f"an index file of {path.stat().st_size} bytes, {size} are due"
+            raise CorruptStoreError(path, 0, reason)
         if create:
             # Slots are scattered writes to a mapping: their blocks must be there before.
             disk.make_folder(path.parent)

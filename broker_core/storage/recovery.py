@@ -135,12 +135,18 @@ def recover(
     checkpoint = read_checkpoint(parts.root)
     if whole:
         checkpoint = Checkpoint(0, 0, 0, *checkpoint[3:])
-    index_from, checkpoint = _drop_doubtful_index_files(parts, checkpoint)
+    index_from, indexed_ms, doubtful = _durable_index(parts, checkpoint)
     durable_ms = min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp)
     start = _start_by_time(parts, durable_ms)
     if parts.config.message_index:
         start = min(start, index_from)
     start = max(oldest, start)
+    _refuse_damage(parts, start)
+    # The checkpoint goes back to what is left first: a second crash must not trust the old one.
+    checkpoint = checkpoint._replace(index_msg_timestamp=indexed_ms)
+    write_checkpoint(parts.root, checkpoint, parts.disk, as_of_ns=0)
+    for name in doubtful:
+        parts.index.remove(name)
     log.info("recovering %s from offset %d", parts.root, start)
     replay = _Replay(parts, start, index_from, is_whole=start == oldest)
     try:
@@ -250,31 +256,45 @@ def _start_by_time(parts: StoreParts, durable_ms: int) -> int:
     return 0
 
 
-def _drop_doubtful_index_files(parts: StoreParts, checkpoint: Checkpoint) -> tuple[int, Checkpoint]:
-    """Remove index files that may lack entries.
+def _durable_index(parts: StoreParts, checkpoint: Checkpoint) -> tuple[int, int, list[str]]:
+    """Tell which index files may lack entries.
 
     A file is durable if it is full and its last entry is older than the checkpoint. A file that is
     not full may have been written to since, in any order: its slots may mean entries that were
-    lost. The others are made anew from the log, which has all that they had; before that the
-    checkpoint goes back to what is left, so that a second crash does not trust the old one.
+    lost. Such files are made anew from the log, which has all that they had.
 
     Returns:
-        From where on records are not indexed, and the checkpoint.
+        From where on records are not indexed; the newest time that is; the names of the others.
     """
     durable_ms = checkpoint.index_msg_timestamp
     names = parts.index.names() if parts.config.message_index else []
     index_from, kept_ms = 0, 0
     while names:
-        header = parts.index.file(names[0]).header()
+        try:
+            header = parts.index.file(names[0]).header()
+        except CorruptStoreError:
+            break
         if header.count < parts.config.index_entries or header.end_timestamp >= durable_ms:
             break
         index_from, kept_ms = header.end_physical_offset, header.end_timestamp
         names.pop(0)
-    if names:
-        checkpoint = checkpoint._replace(index_msg_timestamp=kept_ms)
-    else:
-        index_from = max(index_from, _start_by_time(parts, durable_ms))
-    write_checkpoint(parts.root, checkpoint, parts.disk, as_of_ns=0)
-    for name in names:
-        parts.index.remove(name)
-    return index_from, checkpoint
+    if not names:
+        index_from, kept_ms = max(index_from, _start_by_time(parts, durable_ms)), durable_ms
+    return index_from, kept_ms, names
+
+
+def _refuse_damage(parts: StoreParts, start: int) -> None:
+    """Raise, before anything is changed, if bytes that were durable are no sound records."""
+    flushed = parts.tail.flushed()
+    position = start
+    for segment in parts.log.walk(start, max(flushed, start)):
+        if segment.block is not None:
+            sound = segment.sound_prefix()
+            if len(sound) < len(segment.block):
+                position = segment.file_start + int(segment.block.starts[len(sound)])
+                break
+        position = segment.end
+    if position < flushed:
+        path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
+        reason = f"no sound record, but the log was durable up to {flushed}"
+        raise CorruptStoreError(path, position, reason)

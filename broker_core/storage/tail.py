@@ -37,7 +37,8 @@ class TailFile:
     def __init__(self, root: Path, disk: Disk, *, writable: bool) -> None:
         path = root / TAIL
         self._file: DiskFile | None
-        if writable and not path.exists():
+        is_whole = path.exists() and path.stat().st_size == TAIL_FILE_SIZE
+        if writable and not is_whole:
             # Allocated, so that a full disk cannot keep an append from being marked.
             self._file = disk.create(path, TAIL_FILE_SIZE, allocated=TAIL_FILE_SIZE)
         else:

@@ -21,8 +21,8 @@ an extended queue that no entry points at; values of metadata that are valid, bu
 written; in records without a check sum, fields that neither queue nor index repeats. A store that
 lacks its oldest log files looks like one whose oldest messages were deleted by retention.
 
-Memory: the slots of one index file and some 60 bytes a message. Messages that arrive meanwhile are
-left alone; what a broker is just writing, or left unfinished when it died, is reported.
+Memory: the slots of one index file and some 60 bytes a message. What we append meanwhile is left
+alone; what an Apache broker, running or killed, has yet to put into queues and index is reported.
 """
 
 from rocketpy.broker_core.storage.verify.problems import Problem

@@ -20,7 +20,7 @@ from rocketpy.broker_core.storage.layout import (
     INDEX_SLOT,
 )
 from rocketpy.broker_core.storage.parts import StoreParts
-from rocketpy.broker_core.storage.verify.log import path_of
+from rocketpy.broker_core.storage.verify.log import LogEnd, path_of
 from rocketpy.broker_core.storage.verify.problems import Advance, Problem, first_nonzero, runs
 from rocketpy.broker_core.storage.verify.records import NO_ROW, RecordTable
 
@@ -41,9 +41,9 @@ class IndexCheck:
     """Checks one index file after the other, the oldest first."""
 
     def __init__(
-        self, parts: StoreParts, table: RecordTable, newest_end: int, *, is_clean: bool
+        self, parts: StoreParts, table: RecordTable, log_end: LogEnd, *, is_clean: bool
     ) -> None:
-        self._parts, self._table, self._newest_end = parts, table, newest_end
+        self._parts, self._table, self._log_end = parts, table, log_end
         self._is_clean = is_clean  # stopped cleanly: no insert is under way, none died
         self._before: IndexHeader | None = None  # of the file before
         self._oldest = 0  # the first place that any file speaks of
@@ -61,7 +61,7 @@ class IndexCheck:
         if not 0 <= header.count <= file.entries:
             text = f"counts {header.count} entries, there is room for {file.entries}"
             yield Problem("I7", file.path, _FIELD_AT["count"], text)
-        entries = file.entry_view[: file.header().count]
+        entries = file.entry_view[: min(max(header.count, 1), file.entries)]
         newest = np.zeros(file.slots, np.int32)
         for first in range(1, len(entries), _PART):
             part = entries[first : first + _PART]
@@ -88,7 +88,7 @@ class IndexCheck:
         rows = table.rows_of(places)
         has_row = rows != NO_ROW
         is_gone = (places >= 0) & (places < table.log_start)
-        is_new = (places >= table.end) & (places < self._newest_end)
+        is_new = (places >= table.end) & (places < self._log_end.now())
         has_key = np.zeros(len(part), bool)
         has_key[has_row] = self._note(rows[has_row] << 32 | part["key_hash"][has_row])
         elapsed = table.values("timestamps", rows) - header.begin_timestamp
@@ -166,7 +166,8 @@ class IndexCheck:
         may_be = (left["key_hash"] >= 0) & (left["physical_offset"] >= 0) & (left["seconds"] >= 0)
         may_be &= (left["previous"] >= 0) & (left["previous"] < numbers) & (left["key_hash"] != 0)
         behind = count + int(np.argmin(np.append(may_be, False)))
-        for first, last in [(0, 1), (behind, file.entries)]:
+        spans = [(0, 1), (behind, file.entries)] if self._is_clean else [(0, 1)]
+        for first, last in spans:
             found = first_nonzero(file.file, _entry_at(file, first), _entry_at(file, last))
             if found is not None:
                 text = f"not zero, in entries {first} to {last - 1}, which do not count"
@@ -184,6 +185,7 @@ class IndexCheck:
         is_tag = np.isin(keys, table["tag_keys"], assume_unique=True)
         first_tag = int(rows[self._seen & is_tag].min(initial=len(table)))
         is_needed = ~is_tag | (rows >= first_tag)
+        is_needed &= table.values("physical_offsets", rows) < table.settled_end
         if not self._parts.index.names():
             if is_needed.any():
                 text = "there are messages with keys, but no index file"

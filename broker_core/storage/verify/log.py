@@ -26,29 +26,41 @@ def check_log(parts: StoreParts, table: RecordTable, advance: Advance) -> Iterat
     """Report what is wrong in the log and fill `table` with all that is sound."""
     yield from check_files("I1", parts.log.files)
     position, told = table.log_start, table.log_start
-    while True:
-        for segment in parts.log.walk(position):
+    limit = _limit(parts)
+    while position < limit:
+        for segment in parts.log.walk(position, limit):
             position = segment.end
             if segment.block is not None:
                 yield from _take(parts, segment, segment.block, table)
             advance(position - told)
             told = position
         # The walk ends where no record's structure holds: at the end, or at damage.
-        following = next_sound_record(parts.log, position + 1)
-        if following is None:
+        following = next_sound_record(parts.log, position + 1) if position < limit else None
+        if following is None or LogEnd(parts, position).now() > position:  # grown since
             break
         text = f"no record begins here; the next sound one is at {following}"
         yield Problem("I1", path_of(parts, position), position, text)
         position = following
     table.finish(position)
-    yield from _behind(parts, newest_end(parts, position))
+    yield from _behind(parts, LogEnd(parts, position))
 
 
-def newest_end(parts: StoreParts, end: int) -> int:
-    """Return where the log ends by now, if somebody appended since it was walked to `end`."""
-    for segment in parts.log.walk(end):
-        end = segment.end
-    return end
+class LogEnd:
+    """Where the log ends by now: somebody may append while it is being verified."""
+
+    def __init__(self, parts: StoreParts, end: int) -> None:
+        self._parts, self._end = parts, end
+
+    def now(self) -> int:
+        """Return the end; every entry that was seen before has its record before it."""
+        for segment in self._parts.log.walk(self._end, _limit(self._parts)):
+            self._end = segment.end
+        return self._end
+
+
+def _limit(parts: StoreParts) -> int:
+    """Return the end of the last file that is there now, so as not to run after a writer."""
+    return max(parts.log.files.starts(), default=0) + parts.log.file_size
 
 
 def path_of(parts: StoreParts, physical_offset: int) -> Path:
@@ -74,13 +86,14 @@ def _take(
         table.add(block if len(good) == len(block) else block.take(good), segment.file_start)
 
 
-def _behind(parts: StoreParts, end: int) -> Iterator[Problem]:
+def _behind(parts: StoreParts, log_end: LogEnd) -> Iterator[Problem]:
     """I3: nothing behind the last record, in any file."""
+    end = log_end.now()
     for start in parts.log.files.starts():
         file = parts.log.files.file(start)
         if file is None or start + file.size <= end:
             continue
         found = first_nonzero(file, max(end - start, 0))
-        if found is not None:
+        if found is not None and log_end.now() == end:
             text = f"a byte that is not zero, behind the end of the log at {end}"
             yield Problem("I3", parts.log.files.folder / file_name(start), start + found, text)

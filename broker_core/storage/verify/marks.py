@@ -20,13 +20,14 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_STRUCT,
 )
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.verify.log import LogEnd
 from rocketpy.broker_core.storage.verify.problems import Problem
 from rocketpy.broker_core.storage.verify.records import RecordTable
 
 _LONG = 8
 
 
-def check_tail(parts: StoreParts, table: RecordTable, newest_end: int) -> Iterator[Problem]:
+def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterator[Problem]:
     """I6: the tail ends where the log ends, or where another broker took over from us."""
     path = parts.root / TAIL
     if not path.exists():
@@ -41,7 +42,7 @@ def check_tail(parts: StoreParts, table: RecordTable, newest_end: int) -> Iterat
     if magic != TAIL_MAGIC:
         yield Problem("I6", path, 0, f"begins with {magic!r}; the next writer makes it anew")
         return
-    yield from _check_end(path, table, end, stored_ms, newest_end)
+    yield from _check_end(path, table, end, stored_ms, log_end.now())
     flushed, complement = FLUSHED_STRUCT.unpack_from(data, FLUSHED_AT)
     if (flushed, complement) != (0, 0) and flushed != ~complement:
         text = f"the durable end {flushed} and its complement {complement} do not agree"
@@ -75,7 +76,7 @@ def _is_boundary(table: RecordTable, place: int) -> bool:
     return begins or ends == place or 0 < place < table.log_start
 
 
-def check_checkpoint(parts: StoreParts, table: RecordTable) -> Iterator[Problem]:
+def check_checkpoint(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterator[Problem]:
     """I10: times are those of records, places lie in the log, the rest is zero."""
     path = parts.root / CHECKPOINT
     if not path.exists():
@@ -87,13 +88,16 @@ def check_checkpoint(parts: StoreParts, table: RecordTable) -> Iterator[Problem]
         yield Problem("I10", path, min(len(data), CHECKPOINT_SIZE), f"has {len(data)} bytes")
     data = data.ljust(CHECKPOINT_SIZE, b"\0")
     checkpoint = Checkpoint(*CHECKPOINT_STRUCT.unpack_from(data))
+    has_grown = log_end.now() > table.end
     for number, time_ms in enumerate(checkpoint[:3]):
-        if not _is_known_time(table, time_ms):
+        is_new = has_grown and time_ms >= int(table["timestamps"].max(initial=0))
+        if not is_new and not _is_known_time(table, time_ms):
             text = f"{Checkpoint._fields[number]} is {time_ms}: no record was stored then"
             yield Problem("I10", path, number * _LONG, text)
     for number, place in enumerate(checkpoint[3:], start=3):
         is_record = number < 5 or _is_boundary(table, place)
-        if place != 0 and not (0 < place <= table.end and is_record):
+        is_new = table.end < place <= log_end.now()
+        if place != 0 and not is_new and not (0 < place <= table.end and is_record):
             text = f"{Checkpoint._fields[number]} is {place}; the log ends at {table.end}"
             yield Problem("I10", path, number * _LONG, text)
     yield from _zero_between(path, data, CHECKPOINT_STRUCT.size, CHECKPOINT_SIZE, invariant="I10")

@@ -19,7 +19,7 @@ from rocketpy.broker_core.storage.layout import (
 )
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.verify.ext_units import ExtUnits
-from rocketpy.broker_core.storage.verify.log import path_of
+from rocketpy.broker_core.storage.verify.log import LogEnd, path_of
 from rocketpy.broker_core.storage.verify.problems import (
     Advance,
     Problem,
@@ -45,9 +45,11 @@ _REASONS: tuple[tuple[str, str], ...] = (
 class QueueCheck:
     """Checks one queue after the other; `ends` and `entered` grow with them."""
 
-    def __init__(self, parts: StoreParts, table: RecordTable, newest_end: int) -> None:
-        self._parts, self._table = parts, table
-        self._newest_end = newest_end  # records between the table's end and here came meanwhile
+    def __init__(
+        self, parts: StoreParts, table: RecordTable, log_end: LogEnd, *, is_clean: bool
+    ) -> None:
+        self._parts, self._table, self._log_end = parts, table, log_end
+        self._is_clean = is_clean  # stopped cleanly: no entry is just being written
         self.ends: dict[tuple[str, int], int] = {}
         self._entered = np.zeros(len(table), bool)
 
@@ -62,8 +64,11 @@ class QueueCheck:
             file = queue.files.file(start)
             entries = _written(file) if file is not None else np.zeros(0, QUEUE_UNIT)
             first = start // QUEUE_UNIT_SIZE
+            if not self._is_clean and len(entries) and entries["size"][-1] == 0:
+                entries = entries[:-1]
             if len(entries) and file is not None:
-                if first > behind:
+                is_new = entries["physical_offset"][0] >= self._table.end
+                if first > behind and not is_new:
                     text = f"entries {behind} to {first - 1} before it are not written"
                     yield Problem("I4", file.path, 0, text)
                 reasons, rows = self._judge(queue, units, entries, first, is_begun)
@@ -87,7 +92,7 @@ class QueueCheck:
         numbers = np.arange(first, first + len(entries))
         is_filler = (sizes == FILLER_SIZE) & (places == 0)
         is_gone = (places >= 0) & (places < table.log_start) & ~is_filler
-        is_new = (places >= table.end) & (places < self._newest_end)
+        is_new = (places >= table.end) & (places < self._log_end.now())
         rows = table.rows_of(places)
         rows[is_filler | is_gone | (sizes == 0)] = NO_ROW
         has_row = rows != NO_ROW
@@ -125,7 +130,8 @@ class QueueCheck:
         None where it cannot be told which were.
         """
         table = self._table
-        lacking = np.flatnonzero(table["is_queued"] & ~self._entered & ~self._is_superseded())
+        is_expected = table["is_queued"] & (table["physical_offsets"] < table.settled_end)
+        lacking = np.flatnonzero(is_expected & ~self._entered & ~self._is_superseded())
         lacking = lacking[np.lexsort((table["queue_offsets"][lacking], table["queues"][lacking]))]
         numbers, offsets = table["queues"][lacking], table["queue_offsets"][lacking]
         names = list(table.queue_numbers)
@@ -161,7 +167,7 @@ def _written(file: DiskFile) -> npt.NDArray[Any]:
     last = last_nonzero(file)
     count = 0 if last is None else min(last, file.size - 1) // QUEUE_UNIT_SIZE + 1
     usable = min(count, file.size // QUEUE_UNIT_SIZE)
-    return file.view[: usable * QUEUE_UNIT_SIZE].view(QUEUE_UNIT)
+    return file.view[: usable * QUEUE_UNIT_SIZE].copy().view(QUEUE_UNIT)  # it may grow meanwhile
 
 
 def _told(file: DiskFile, first: int, reasons: npt.NDArray[np.intp]) -> Iterator[Problem]:

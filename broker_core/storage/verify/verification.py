@@ -9,7 +9,7 @@ from pathlib import Path
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.verify.index import IndexCheck
-from rocketpy.broker_core.storage.verify.log import check_log, newest_end
+from rocketpy.broker_core.storage.verify.log import LogEnd, check_log
 from rocketpy.broker_core.storage.verify.marks import check_checkpoint, check_lock, check_tail
 from rocketpy.broker_core.storage.verify.metadata import MetadataCheck
 from rocketpy.broker_core.storage.verify.problems import Problem
@@ -29,23 +29,25 @@ def verify(parts: StoreParts, progress: Progress | None = None) -> Iterator[Prob
     meter = _Meter(parts, progress)
     is_clean = not (parts.root / ABORT).exists()
     table = RecordTable(parts.config, parts.log.min_offset())
+    tail = parts.tail.read()
+    if tail is not None and not is_clean:
+        table.settled_end = tail.end
     yield from _guarded("I1", parts.log.files.folder, check_log(parts, table, meter.advance))
     if not table.columns:  # the walk itself failed: there is nothing to hold the others against
         return
-    end = newest_end(parts, table.end)
+    log_end = LogEnd(parts, table.end)
     metadata = MetadataCheck(parts)
-    queues = QueueCheck(parts, table, end)
+    queues = QueueCheck(parts, table, log_end, is_clean=is_clean)
     for queue in parts.queues.all():
         yield from _guarded("I4", queue.files.folder, queues.check(queue, meter.advance))
     yield from queues.lacking(metadata.topics)
-    index = IndexCheck(parts, table, end, is_clean=is_clean)
+    index = IndexCheck(parts, table, log_end, is_clean=is_clean)
     for name in parts.index.names():
         path = parts.index.folder / name
         yield from _guarded("I7", path, index.check(name, meter.advance))
     yield from index.lacking()
-    tail = check_tail(parts, table, end)
-    yield from _guarded("I6", parts.root, tail)
-    yield from _guarded("I10", parts.root, check_checkpoint(parts, table))
+    yield from _guarded("I6", parts.root, check_tail(parts, table, log_end))
+    yield from _guarded("I10", parts.root, check_checkpoint(parts, table, log_end))
     yield from _guarded("I11", parts.root, check_lock(parts))
     yield from _guarded("I11", parts.root, metadata.check(queues.ends))
 

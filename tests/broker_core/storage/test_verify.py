@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import struct
 import tarfile
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -180,3 +182,23 @@ def test_a_group_beyond_its_queue_is_reported(filled: Path) -> None:
     (problem,) = found(filled)
     assert problem.invariant == "I11"
     assert "group late in clicks/0 reads on at 43, but the queue ends at 42" in problem.text
+
+
+def test_a_store_that_grows_meanwhile_is_sound(path: Path, small: StoreConfig) -> None:
+    stop = threading.Event()
+
+    def send(store: rocketpy.Store) -> None:
+        while not stop.is_set():
+            store.send("orders", b"x" * 200, keys="k", tags="t")
+            time.sleep(0.001)
+
+    with rocketpy.open(path, config=small) as store:
+        store.create_topic("orders", 2)
+        sender = threading.Thread(target=send, args=(store,))
+        sender.start()
+        try:
+            assert [found(path) for _ in range(5)] == [[]] * 5
+        finally:
+            stop.set()
+            sender.join()
+    assert found(path) == []
