@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import OffsetOutOfRangeError
-from rocketpy.broker_core.storage.dispatch import SCHEDULE_TOPIC
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.tags import TagFilter
 

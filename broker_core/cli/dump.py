@@ -20,7 +20,6 @@ from rocketpy.broker_core.codec.columns import ALL_COLUMNS, select
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.message import KEY_SEPARATOR
-from rocketpy.broker_core.storage.dispatch import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.tags import TagFilter
@@ -129,8 +128,7 @@ def _by_queue(
             yield from store.read(
                 topic,
                 columns=columns,
-                # A delayed message's queue entry has its due time in the place of its tag.
-                tags=selection.tags if topic != SCHEDULE_TOPIC else None,
+                tags=selection.tags,
                 queue_id=selection.queue_id,
                 start=_starts(selection.from_offset, ranges),
                 end=selection.to_offset,

@@ -1,10 +1,10 @@
 """One metadata file of a store: `config/<name>.json` and its `.bak`.
 
-I1  A reader sees one whole version, the newest or the one before: never a mixture, never a part.
-I2  `change` works on the newest content, whoever wrote it, so that writers who take turns under
+M1  A reader sees one whole version, the newest or the one before: never a mixture, never a part.
+M2  `change` works on the newest content, whoever wrote it, so that writers who take turns under
     the store's lock lose nothing of each other's.
-I3  At every moment of a `save` the main file or the `.bak` is whole.
-I4  Members that we do not know are kept: a document is changed, never made anew from its parts.
+M3  At every moment of a `save` the main file or the `.bak` is whole.
+M4  Members that we do not know are kept: a document is changed, never made anew from its parts.
 
 Documents are values: shared with the cache, hence never changed in place (see documents.py).
 Any thread or process may load. Knows nothing of what the members mean.

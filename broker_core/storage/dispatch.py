@@ -37,13 +37,13 @@ from rocketpy.broker_core.message import (
     PhysicalOffset,
     QueueOffset,
 )
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT
 from rocketpy.broker_core.storage.parts import StoreParts, is_folder_name
 
 log = logging.getLogger(__name__)
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _DELAY = "DELAY"
 _COMMIT, _ROLLBACK = int(SysFlag.TRANSACTION_COMMIT), int(SysFlag.TRANSACTION_ROLLBACK)
 

@@ -13,8 +13,8 @@ from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.record import encode_record
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.message import Message
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import (
-    SCHEDULE_TOPIC,
     dispatches,
     index_hashes_of,
     indexed,

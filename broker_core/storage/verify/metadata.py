@@ -15,7 +15,7 @@ from rocketpy.broker_core.metadata import (
     TopicTable,
 )
 from rocketpy.broker_core.metadata.dialect import loads
-from rocketpy.broker_core.storage.dispatch import SCHEDULE_TOPIC
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.layout import CONFIG
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.verify.problems import Problem

@@ -9,8 +9,8 @@ import pytest
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import index_key_hash, string_hash
 from rocketpy.broker_core.message import Message
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import (
-    SCHEDULE_TOPIC,
     index_entries,
     index_hashes_of,
     stable_order,
