@@ -93,7 +93,7 @@ CHECKPOINT_SIZE = 4096
 
 # --- rocketpy/tail: shared between the processes that have the store open ---------------------
 
-TAIL_STRUCT = struct.Struct("<8sqq")  # magic, end of the log, newest store time
+TAIL_STRUCT = struct.Struct("<8sqqq")  # magic, end of the log, newest store time, check
 TAIL_MAGIC = b"RPYTAIL1"
 FLUSHED_STRUCT = struct.Struct("<qq")  # durable end of the log, and its complement as check
 FLUSHED_AT = 512  # a disk sector of its own: it is written without the lock

@@ -23,6 +23,13 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_STRUCT,
 )
 
+_GLIMPSES = 1000  # a write takes less time than one of them
+
+
+def check_of(end: int, stored_ms: int) -> int:
+    """Return what stands behind the state, so that a flipped bit is not believed."""
+    return ~(end ^ stored_ms)
+
 
 class TailState(NamedTuple):
     """What the tail file says."""
@@ -45,23 +52,25 @@ class TailFile:
             self._file = disk.open(path, writable=writable) if path.exists() else None
 
     def read(self) -> TailState | None:
-        """Return the state; None if it was never written or is not a tail file."""
+        """Return the state; None if it was never written, or does not match its check."""
         if self._file is None or self._file.size < TAIL_STRUCT.size:
             return None
-        magic, end, stored_ms = TAIL_STRUCT.unpack_from(self._file.memory)
-        return TailState(end, stored_ms) if magic == TAIL_MAGIC else None
+        magic, end, stored_ms, check = TAIL_STRUCT.unpack_from(self._file.memory)
+        is_sound = magic == TAIL_MAGIC and check == check_of(end, stored_ms)
+        return TailState(end, stored_ms) if is_sound else None
 
     def glimpse(self) -> TailState | None:
         """Return the state without holding the store's lock: never one that is half written."""
-        state = self.read()
-        while state != (again := self.read()):
-            state = again
-        return state
+        for _ in range(_GLIMPSES):
+            state = self.read()
+            if state is not None and state == self.read():
+                return state
+        return None
 
     def write(self, state: TailState) -> None:
         """Publish a state. Call while holding the store's lock."""
         assert self._file is not None
-        self._file.poke(TAIL_STRUCT.pack(TAIL_MAGIC, *state), 0)
+        self._file.poke(TAIL_STRUCT.pack(TAIL_MAGIC, *state, check_of(*state)), 0)
 
     def sync(self) -> None:
         """Make the state durable.

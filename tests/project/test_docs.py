@@ -183,7 +183,7 @@ def test_the_checkpoint_is_documented() -> None:
 
 
 def test_the_tail_is_documented() -> None:
-    first = struct_fields(layout.TAIL_STRUCT.format, ["magic", "end", "stored_ms"])
+    first = struct_fields(layout.TAIL_STRUCT.format, ["magic", "end", "stored_ms", "check"])
     second = struct_fields(
         layout.FLUSHED_STRUCT.format, ["flushed", "complement"], layout.FLUSHED_AT
     )

@@ -20,6 +20,7 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_STRUCT,
 )
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.tail import check_of
 from rocketpy.broker_core.storage.verify.log import LogEnd
 from rocketpy.broker_core.storage.verify.problems import Problem
 from rocketpy.broker_core.storage.verify.records import RecordTable
@@ -36,12 +37,15 @@ def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterat
     if len(data) != TAIL_FILE_SIZE:
         yield Problem("I6", path, min(len(data), TAIL_FILE_SIZE), f"has {len(data)} bytes")
     data = data.ljust(TAIL_FILE_SIZE, b"\0")
-    magic, end, stored_ms = TAIL_STRUCT.unpack_from(data)
+    magic, end, stored_ms, check = TAIL_STRUCT.unpack_from(data)
     yield from _zero_between(path, data, TAIL_STRUCT.size, FLUSHED_AT)
     yield from _zero_between(path, data, FLUSHED_AT + FLUSHED_STRUCT.size, TAIL_FILE_SIZE)
     if magic != TAIL_MAGIC:
         yield Problem("I6", path, 0, f"begins with {magic!r}; the next writer makes it anew")
         return
+    if check != check_of(end, stored_ms):
+        text = f"the end {end} and the time {stored_ms} do not match their check"
+        yield Problem("I6", path, _LONG, text)
     yield from _check_end(path, table, end, stored_ms, log_end.now())
     flushed, complement = FLUSHED_STRUCT.unpack_from(data, FLUSHED_AT)
     if (flushed, complement) != (0, 0) and flushed != ~complement:
