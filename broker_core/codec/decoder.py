@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rocketpy.broker_core.codec.block import RecordBlock
@@ -103,12 +104,12 @@ def _hex_ids(block: RecordBlock, at: np.ndarray, rows: np.ndarray) -> pa.Array:
     )
 
 
-def _from_head(field: str, type_: pa.DataType) -> Callable[[RecordBlock], pa.Array]:
-    return lambda block: pa.array(block.head[field].astype(type_.to_pandas_dtype()), type_)
+def _from_head(field: str, dtype: npt.DTypeLike) -> Callable[[RecordBlock], pa.Array]:
+    return lambda block: pa.array(block.head[field].astype(dtype))
 
 
-def _from_tail(field: str, type_: pa.DataType) -> Callable[[RecordBlock], pa.Array]:
-    return lambda block: pa.array(block.tail[field].astype(type_.to_pandas_dtype()), type_)
+def _from_tail(field: str, dtype: npt.DTypeLike) -> Callable[[RecordBlock], pa.Array]:
+    return lambda block: pa.array(block.tail[field].astype(dtype))
 
 
 def _timestamps(values: np.ndarray) -> pa.Array:
@@ -117,8 +118,8 @@ def _timestamps(values: np.ndarray) -> pa.Array:
 
 _COLUMNS: dict[str, Callable[[RecordBlock], pa.Array]] = {
     "topic": topics,
-    "queue_id": _from_head("queue_id", pa.int32()),
-    "queue_offset": _from_head("queue_offset", pa.int64()),
+    "queue_id": _from_head("queue_id", np.int32),
+    "queue_offset": _from_head("queue_offset", np.int64),
     "tags": lambda block: block.properties.get(TAGS),
     "keys": lambda block: block.properties.get(KEYS),
     "properties": lambda block: block.properties.as_map(),
@@ -128,11 +129,11 @@ _COLUMNS: dict[str, Callable[[RecordBlock], pa.Array]] = {
     "store_host": lambda block: _hosts(block, SysFlag.STORE_HOST_V6),
     "msg_id": _msg_ids,
     "uniq_key": lambda block: block.properties.get(UNIQ_KEY),
-    "reconsume_times": _from_tail("reconsume_times", pa.int32()),
-    "flag": _from_head("flag", pa.int32()),
-    "sys_flag": _from_head("sys_flag", pa.int32()),
-    "commit_log_offset": _from_head("physical_offset", pa.int64()),
-    "store_size": _from_head("total_size", pa.int32()),
-    "body_crc": _from_head("body_crc", pa.int32()),
-    "prepared_transaction_offset": _from_tail("prepared_transaction_offset", pa.int64()),
+    "reconsume_times": _from_tail("reconsume_times", np.int32),
+    "flag": _from_head("flag", np.int32),
+    "sys_flag": _from_head("sys_flag", np.int32),
+    "commit_log_offset": _from_head("physical_offset", np.int64),
+    "store_size": _from_head("total_size", np.int32),
+    "body_crc": _from_head("body_crc", np.int32),
+    "prepared_transaction_offset": _from_tail("prepared_transaction_offset", np.int64),
 }
