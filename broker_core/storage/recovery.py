@@ -201,11 +201,9 @@ def _has_record(parts: StoreParts, queue: ConsumeQueue, offset: int) -> bool:
 
 def _cut_log(parts: StoreParts, end: int) -> None:
     """Make all bytes behind `end` zero, durably; keep a copy of what may have been messages."""
-    path = parts.log.files.folder / file_name(parts.log.files.start_of(end))
-    if end < parts.tail.flushed():
-        reason = f"no sound record, but the log was durable up to {parts.tail.flushed()}"
-        raise CorruptStoreError(path, end, reason)
+    _require_durable(parts, end)
     if parts.log.files.has_data_from(end):
+        path = parts.log.files.folder / file_name(parts.log.files.start_of(end))
         log.warning("cutting %s at %d: no sound record follows", path, end)
         if next_sound_record(parts.log, end) is not None:
             _set_aside(parts, end)
@@ -294,7 +292,13 @@ def _refuse_damage(parts: StoreParts, start: int) -> None:
                 position = segment.file_start + int(segment.block.starts[len(sound)])
                 break
         position = segment.end
-    if position < flushed:
-        path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
+    _require_durable(parts, position)
+
+
+def _require_durable(parts: StoreParts, end: int) -> None:
+    """Raise if sound records end before what was durable: no crash explains that."""
+    flushed = parts.tail.flushed()
+    if end < flushed:
+        path = parts.log.files.folder / file_name(parts.log.files.start_of(end))
         reason = f"no sound record, but the log was durable up to {flushed}"
-        raise CorruptStoreError(path, position, reason)
+        raise CorruptStoreError(path, end, reason)
