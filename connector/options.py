@@ -1,17 +1,19 @@
-"""The options of `format("rocketpy")`, checked before a query starts.
+"""How options of `format("rocketpy")` are declared, read and refused.
 
-Spark hands option names over in lower case; messages name them as the user writes them.
+Spark hands option names over in lower case; messages name them as the user writes them. What there
+is to give is declared once, in tables of `Option`; docs/options.md is held equal to them.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
 
-_NAMES = {name.lower(): name for name in ("path", "topic", "columns")}
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
 class OptionError(RocketPyError):
@@ -25,28 +27,84 @@ class OptionError(RocketPyError):
         return f"Option '{self.option}' of format 'rocketpy': {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    """What a read was asked for."""
+class Option(NamedTuple):
+    """What a user may give, as the docs say it."""
 
-    path: str
-    topic: str
-    columns: str | None = None
+    name: str
+    values: str
+    default: str
+    meaning: str
 
-    @classmethod
-    def parse(cls, options: Mapping[str, str]) -> ReadOptions:
-        """Read Spark's options.
 
-        Raises:
-            OptionError: one is unknown or missing.
-        """
-        for name in options:
-            if name.lower() not in _NAMES:
-                near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
-                known = ", ".join(_NAMES.values())
-                hint = f"did you mean '{_NAMES[near[0]]}'?" if near else f"known are {known}"
-                raise OptionError(name, f"there is no such option; {hint}")
-        for name in ("path", "topic"):
-            if not options.get(name):
-                raise OptionError(name, f"is missing; give .option('{name}', ...)")
-        return cls(path=options["path"], topic=options["topic"], columns=options.get("columns"))
+class Given:
+    """The options that a user gave, read by their declared names."""
+
+    def __init__(self, options: Mapping[str, str], declared: Iterable[Option]) -> None:
+        self._names = {option.name.lower(): option.name for option in declared}
+        self._values = {name.lower(): value for name, value in options.items()}
+        for name in self._values:
+            if name not in self._names:
+                raise OptionError(name, f"there is no such option; {self._nearest(name)}")
+
+    def _nearest(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._names, n=1)
+        if near:
+            return f"did you mean '{self._names[near[0]]}'?"
+        return f"known are {', '.join(sorted(self._names.values()))}"
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._values
+
+    def text(self, name: str) -> str | None:
+        """Return an option as it was given; None without it, or if it is empty."""
+        assert name.lower() in self._names, name
+        return self._values.get(name.lower(), "").strip() or None
+
+    def required(self, name: str) -> str:
+        """Return an option that must be given."""
+        value = self.text(name)
+        if value is None:
+            raise OptionError(name, f"is missing; give .option('{name}', ...)")
+        return value
+
+    def choice(self, name: str, choices: Iterable[str]) -> str | None:
+        """Return an option that is one of some words, as they are spelt."""
+        value = self.text(name)
+        if value is None:
+            return None
+        known = {choice.lower(): choice for choice in choices}
+        if value.lower() not in known:
+            raise OptionError(name, f"is '{value}'; give {' or '.join(known.values())}")
+        return known[value.lower()]
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return an option that is true or false."""
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in _TRUE + _FALSE:
+            raise OptionError(name, f"is '{value}'; give true or false")
+        return value.lower() in _TRUE
+
+    def count(self, name: str) -> int | None:
+        """Return an option that is a whole number of at least 1."""
+        value = self.text(name)
+        if value is None:
+            return None
+        if not value.isascii() or not value.isdigit() or int(value) < 1:
+            raise OptionError(name, f"is '{value}'; give a whole number of at least 1")
+        return int(value)
+
+    def json(self, name: str, example: str) -> object:
+        """Return an option that is JSON."""
+        value = self.required(name)
+        try:
+            return json.loads(value)
+        except ValueError as cause:
+            raise OptionError(name, f"is no JSON ({cause}); give {example}") from cause
+
+    def refuse_together(self, *names: str) -> None:
+        """Raise if more than one of these options was given."""
+        given = [name for name in names if name in self]
+        if len(given) > 1:
+            raise OptionError(given[1], f"cannot be given together with '{given[0]}'")

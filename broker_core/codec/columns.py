@@ -45,17 +45,24 @@ def select(columns: Sequence[str] | str | None) -> pa.Schema:
     Raises:
         ColumnError: there is no such column.
     """
-    if columns is None:
-        return pa.schema([ALL_COLUMNS.field(name) for name in DEFAULT_COLUMNS])
+    return choose(DEFAULT_COLUMNS if columns is None else columns, ALL_COLUMNS)
+
+
+def choose(columns: Sequence[str] | str, known: pa.Schema) -> pa.Schema:
+    """Return the schema of some columns, given as a list or with commas, "*" for all.
+
+    Raises:
+        ColumnError: there is no such column.
+    """
     if columns == "*":
-        return ALL_COLUMNS
+        return known
     names = columns.split(",") if isinstance(columns, str) else columns
     names = [name.strip() for name in names]
     if not names or len(set(names)) < len(names):
         raise ColumnError(",".join(names), "name each column once, and at least one")
     for name in names:
-        if name not in ALL_COLUMNS.names:
-            near = difflib.get_close_matches(name, ALL_COLUMNS.names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {ALL_COLUMNS.names}"
+        if name not in known.names:
+            near = difflib.get_close_matches(name, known.names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known.names)}"
             raise ColumnError(name, f"no such column; {hint}")
-    return pa.schema([ALL_COLUMNS.field(name) for name in names])
+    return pa.schema([known.field(name) for name in names])

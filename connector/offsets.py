@@ -1,0 +1,126 @@
+"""Where a query stands: positions in queues, and their one JSON form.
+
+Spark compares offsets as JSON text and keeps them in the checkpoint, so the form is canonical
+(sorted, no second way to say the same) and has a version.
+
+`began` is in the end of the first batch alone: where the query began. Spark does not keep an
+initial offset; asked again after a crash, "latest" would be somewhere else and messages lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rocketpy.broker_core.errors import RocketPyError
+
+VERSION = 1
+_QUEUE = re.compile(r"(?:(?P<broker>.+):)?(?P<id>\d+)")
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic. Sorts by name."""
+
+    topic: str
+    broker: str
+    queue_id: int
+
+    @property
+    def key(self) -> str:
+        """How it is called inside its topic."""
+        return f"{self.broker}:{self.queue_id}"
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.key}"
+
+
+Positions = Mapping[MessageQueue, int]  # the next offset to read of each queue
+
+
+class OffsetFormatError(RocketPyError):
+    """Is raised for an offset in a checkpoint that this version cannot read."""
+
+    def __init__(self, offset: str, reason: str) -> None:
+        super().__init__(offset, reason)
+        self.offset, self.reason = offset, reason
+
+    def __str__(self) -> str:
+        return (
+            f"the checkpoint holds the offset {self.offset}: {self.reason}; "
+            "use the rocketpy that wrote it or a newer one, or start with a new checkpoint"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """A point in a stream."""
+
+    positions: Positions
+    began: Positions | None = None
+
+    @classmethod
+    def initial(cls, positions: Positions) -> SourceOffset:
+        """Return the point where a new query begins."""
+        return cls(positions, began=positions)
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether nothing was read before this point."""
+        return self.began == self.positions
+
+    def advanced(self, positions: Positions) -> SourceOffset:
+        """Return the end of a batch that starts here."""
+        return SourceOffset(positions, began=self.began if self.is_initial else None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the canonical form."""
+        offset: dict[str, Any] = {"version": VERSION, "offsets": by_topic(self.positions)}
+        if self.began is not None:
+            offset["began"] = by_topic(self.began)
+        return offset
+
+    @classmethod
+    def from_json(cls, offset: Mapping[str, Any]) -> SourceOffset:
+        """Read an offset of this or an older version.
+
+        Raises:
+            OffsetFormatError: it is not one, or of a newer version.
+        """
+        version = offset.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise OffsetFormatError(str(dict(offset)), f"its version is {version!r}, not {VERSION}")
+        try:
+            began = offset.get("began")
+            return cls(_positions(offset["offsets"]), None if began is None else _positions(began))
+        except (AttributeError, KeyError, TypeError, ValueError) as cause:
+            raise OffsetFormatError(str(dict(offset)), f"it is malformed ({cause!r})") from cause
+
+
+def by_topic(positions: Positions) -> dict[str, dict[str, int]]:
+    """Return positions as nested, sorted mappings."""
+    nested: dict[str, dict[str, int]] = {}
+    for queue in sorted(positions):
+        nested.setdefault(queue.topic, {})[queue.key] = positions[queue]
+    return nested
+
+
+def _positions(nested: Mapping[str, Mapping[str, int]]) -> dict[MessageQueue, int]:
+    return {
+        parse_queue(topic, key): int(position)
+        for topic, queues in nested.items()
+        for key, position in queues.items()
+    }
+
+
+def parse_queue(topic: str, key: str | int, broker: str = "") -> MessageQueue:
+    """Return the queue that is called `broker:id`, or by its id alone.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    match = _QUEUE.fullmatch(str(key))
+    if match is None:
+        raise ValueError(f"{key!r} is no queue; write 'broker:id' or an id")
+    return MessageQueue(topic, match["broker"] or broker, int(match["id"]))

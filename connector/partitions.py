@@ -1,0 +1,143 @@
+"""What one task reads: made on the driver, pickled, and read in a worker.
+
+Each kind knows how to read itself; files are opened there and then, so that nothing open travels.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import InputPartition
+
+from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
+from rocketpy.connector import store_views
+from rocketpy.connector.data_loss import Loss, report
+from rocketpy.connector.filters import at_times, having_keys, with_columns
+from rocketpy.connector.planning import QueueRange
+from rocketpy.connector.read_options import ReadOptions
+from rocketpy.connector.store_backend import StoreBackend
+
+
+class SourcePartition(InputPartition):
+    """A part of a view."""
+
+    @abstractmethod
+    def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield its rows; columns may come in any order, and with others between them."""
+
+
+@dataclass
+class QueuePartition(SourcePartition):
+    """Ranges of queues, one after the other: messages, or queue entries."""
+
+    ranges: tuple[QueueRange, ...]
+
+    def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all ranges."""
+        with closing(StoreBackend(options.path)) as backend:
+            for part in self.ranges:
+                yield from _read(backend, part, options, columns)
+
+
+def _read(
+    backend: StoreBackend, part: QueueRange, options: ReadOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a range; go on behind messages that retention deletes meanwhile."""
+    if options.view == "queues":
+        yield from store_views.queue_entries(backend, part, options.tags)
+        return
+    wide = with_columns(columns, "keys", "uniq_key") if options.keys else columns
+    while len(part):
+        read = backend.read(part, wide, tags=options.tags, decompress=options.decompress)
+        try:
+            for batch in read:
+                yield having_keys(batch, options.keys) if options.keys else batch
+            return
+        except (OffsetOutOfRangeError, CorruptStoreError) as cause:
+            low, _ = backend.range(part.queue)
+            if low <= part.start or not backend.is_deleted(cause):
+                raise
+            lost = Loss(part.queue, part.start, min(low, part.end), f"the oldest held is {low}")
+            report([lost], fail=options.fail_on_loss)
+            part = QueueRange(part.queue, low, part.end)
+
+
+@dataclass
+class KeyPartition(SourcePartition):
+    """The messages with some keys in ranges of queues, found through the index."""
+
+    ranges: tuple[QueueRange, ...]
+
+    def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield them topic by topic, in log order."""
+        place = ("queue_id", "queue_offset", "commit_log_offset")
+        wide = with_columns(columns, *place, "tags")
+        with closing(StoreBackend(options.path)) as backend:
+            for topic in sorted({part.queue.topic for part in self.ranges}):
+                found = backend.find(topic, options.keys, wide)
+                for part in self.ranges:
+                    if part.queue.topic == topic:
+                        yield from found.filter(self._is_meant(part, options)).to_batches()
+
+    def _is_meant(self, part: QueueRange, options: ReadOptions) -> pc.Expression:
+        meant = (
+            (pc.field("queue_id") == part.queue.queue_id)
+            & (pc.field("queue_offset") >= part.start)
+            & (pc.field("queue_offset") < part.end)
+        )
+        if options.tags is not None and not options.tags.takes_all:
+            meant &= pc.field("tags").isin(sorted(options.tags.names))
+        return meant
+
+
+@dataclass
+class LogPartition(SourcePartition):
+    """A stretch of the commit log: the records that begin in it."""
+
+    start: int
+    end: int | None  # None: to the end of the log
+
+    def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield them in log order."""
+        wide = with_columns(columns, "topic", "tags", "keys", "uniq_key", "store_timestamp")
+        with closing(StoreBackend(options.path)) as backend:
+            for batch in backend.scan(self.start, self.end, wide, decompress=options.decompress):
+                if options.topics or options.topic_pattern:
+                    names = pc.unique(batch.column("topic")).to_pylist()
+                    chosen = pa.array([name for name in names if options.is_wanted(name)])
+                    batch = batch.filter(pc.is_in(batch.column("topic"), chosen.cast(pa.string())))
+                if options.tags is not None and not options.tags.takes_all:
+                    wanted = pa.array(sorted(options.tags.names))
+                    batch = batch.filter(pc.is_in(batch.column("tags"), wanted))
+                if options.keys:
+                    batch = having_keys(batch, options.keys)
+                yield at_times(batch, options.start, options.end)
+
+
+@dataclass
+class IndexPartition(SourcePartition):
+    """One index file."""
+
+    name: str
+
+    def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield its entries."""
+        with closing(StoreBackend(options.path)) as backend:
+            yield from store_views.index_entries(backend, self.name)
+
+
+@dataclass
+class TablePartition(SourcePartition):
+    """All of a small view."""
+
+    view: str
+
+    def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield it as one batch."""
+        with closing(StoreBackend(options.path)) as backend:
+            yield store_views.TABLES[self.view](backend)

@@ -1,0 +1,376 @@
+"""The options of reading: declared, checked and given a type before a query starts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import replace as with_changes
+
+from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic
+from rocketpy.broker_core.tags import TagFilter
+from rocketpy.connector.offsets import parse_queue
+from rocketpy.connector.options import Given, Option, OptionError
+from rocketpy.connector.positions import AtTime, Place, Position, parse_position
+
+VIEWS = ("messages", "queues", "index", "groups", "topics")
+_STREAMING_VIEWS = ("messages", "queues")
+_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+
+READ_OPTIONS = (
+    Option("path", "a folder", "", "The store to read; `load(path)` does as well."),
+    Option("topic", "a name, or several with commas", "", "The topics to read."),
+    Option(
+        "topicPattern",
+        "a regular expression",
+        "",
+        "Reads every topic whose whole name matches, those made later included; "
+        "RocketMQ's own topics only match by `topic`.",
+    ),
+    Option(
+        "queues",
+        'JSON: `{"orders": [0, 2]}`',
+        "",
+        "Reads these queues alone.",
+    ),
+    Option(
+        "consumerGroup",
+        "a name",
+        "",
+        "The group whose offsets are read (`group`) and, in streams, committed.",
+    ),
+    Option(
+        "startingOffsets",
+        '`earliest`, `latest`, `group`, or JSON: `{"orders": {"0": 42, "1": -2}}`',
+        "`group` with a `consumerGroup`; else `earliest` in batch, `latest` in streams",
+        "Where a batch or a new stream starts. -2 is the earliest offset, -1 the latest; queues "
+        "that are not named, or that the group has not committed, start at the earliest.",
+    ),
+    Option(
+        "endingOffsets",
+        "as `startingOffsets`",
+        "`latest`",
+        "Batch only: where reading ends; the offset itself is not read.",
+    ),
+    Option(
+        "startingTimestamp",
+        "milliseconds since 1970, or `2026-01-31T08:00:00Z`",
+        "",
+        "Starts each queue at the first message stored at this time or later.",
+    ),
+    Option(
+        "endingTimestamp",
+        "as `startingTimestamp`",
+        "",
+        "Batch only: ends each queue before the first message stored at this time or later.",
+    ),
+    Option(
+        "startingTimestampStrategy",
+        "`latest` or `error`",
+        "`latest`",
+        "What to do with a queue that has no message so young: start at its end, or fail.",
+    ),
+    Option("maxRowsPerTrigger", "a number", "no limit", "The most messages of a micro-batch."),
+    Option(
+        "maxBytesPerTrigger",
+        "a number, or `64m`",
+        "no limit",
+        "The most bytes of a micro-batch, as stored; at least one message passes.",
+    ),
+    Option(
+        "minRowsPerTrigger",
+        "a number",
+        "1",
+        "A micro-batch waits until so many messages are there, or `maxTriggerDelay` is over.",
+    ),
+    Option(
+        "maxTriggerDelay", "a time: `30s`, `5m`", "`15m`", "How long `minRowsPerTrigger` may wait."
+    ),
+    Option(
+        "minPartitions",
+        "a number",
+        "one partition a queue",
+        "Splits queues, the longest first, until there are so many partitions.",
+    ),
+    Option(
+        "maxRowsPerPartition",
+        "a number",
+        "no limit",
+        "Splits queues so that no partition has more messages. Within a partition messages keep "
+        "the order of their queue; partitions of one queue follow each other in it.",
+    ),
+    Option("tags", "`paid || shipped`, or `*`", "`*`", "Reads messages with one of these tags."),
+    Option("sql", "", "", "Refused so far: SQL92 filters are not there yet."),
+    Option(
+        "keys",
+        "names with commas, or a JSON list",
+        "",
+        "Reads messages that have one of these keys; in batch through the index.",
+    ),
+    Option(
+        "failOnDataLoss",
+        "`true` or `false`",
+        "`true`",
+        "Whether messages that are gone before they were read stop the query.",
+    ),
+    Option(
+        "commitOffsets",
+        "`true` or `false`",
+        "`true` with a `consumerGroup`",
+        "Whether a stream notes its offsets in the group, batch by batch.",
+    ),
+    Option(
+        "view",
+        "`messages`, `queues`, `index`, `groups` or `topics`",
+        "`messages`",
+        "What of the store is read; `index`, `groups` and `topics` in batch only.",
+    ),
+    Option(
+        "columns",
+        "names with commas, or `*`",
+        "the default columns",
+        "What is decoded: the fewer, the faster.",
+    ),
+    Option(
+        "scan",
+        "`queues` or `commitlog`",
+        "`queues`",
+        "Batch only. `commitlog` reads the log itself in its order, all topics if none is "
+        "given, and needs no queues.",
+    ),
+    Option("decompress", "`true` or `false`", "`true`", "Whether bodies are decompressed."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What a read was asked for."""
+
+    path: str
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    queues: Mapping[str, tuple[str, ...]] | None = None
+    group: str | None = None
+    start: Position | None = None  # None: what batch or stream have as their default
+    end: Position | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    min_rows: int = 1
+    max_delay_s: float = 900
+    min_partitions: int | None = None
+    max_partition_rows: int | None = None
+    tags: TagFilter | None = None
+    keys: tuple[str, ...] = ()
+    fail_on_loss: bool = True
+    commits: bool = False
+    view: str = "messages"
+    columns: str | None = None
+    scans_log: bool = False
+    decompress: bool = True
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ReadOptions:
+        """Read Spark's options.
+
+        Raises:
+            OptionError: one is unknown, missing or wrong, or two contradict each other.
+        """
+        given = Given(options, READ_OPTIONS)
+        path = given.required("path")
+        if "sql" in given:
+            raise OptionError(
+                "sql", "SQL92 filters are not there yet; use 'tags', 'keys', or .where() of Spark"
+            )
+        view = given.choice("view", VIEWS) or "messages"
+        scans_log = given.choice("scan", ("queues", "commitlog")) == "commitlog"
+        _check_view(given, view, scans_log)
+        group = _group(given)
+        commits = given.flag("commitOffsets", group is not None)
+        if commits and group is None:
+            raise OptionError("commitOffsets", "needs a group; give 'consumerGroup' as well")
+        return cls(
+            path=path,
+            topics=_topics(given),
+            topic_pattern=_pattern(given),
+            queues=_queues(given),
+            group=group,
+            start=_start(given, group),
+            end=_end(given, group),
+            max_rows=given.count("maxRowsPerTrigger"),
+            max_bytes=_bytes(given, "maxBytesPerTrigger"),
+            min_rows=given.count("minRowsPerTrigger") or 1,
+            max_delay_s=_seconds(given, "maxTriggerDelay", 900),
+            min_partitions=given.count("minPartitions"),
+            max_partition_rows=given.count("maxRowsPerPartition"),
+            tags=_tags(given),
+            keys=_keys(given),
+            fail_on_loss=given.flag("failOnDataLoss", True),
+            commits=commits,
+            view=view,
+            columns=given.text("columns"),
+            scans_log=scans_log,
+            decompress=given.flag("decompress", True),
+        )
+
+    def is_wanted(self, topic: str) -> bool:
+        """Whether a topic is one of those that the options name; RocketMQ's own only by name."""
+        if self.topic_pattern is not None:
+            return not is_reserved_topic(topic) and bool(re.fullmatch(self.topic_pattern, topic))
+        return not self.topics or topic in self.topics
+
+    def for_stream(self) -> ReadOptions:
+        """Return the options for a stream, its defaults filled in.
+
+        Raises:
+            OptionError: an option is for batch only.
+        """
+        if self.end is not None:
+            raise OptionError("endingOffsets", "a stream has no end; leave it out")
+        if self.scans_log:
+            raise OptionError("scan", "is 'commitlog', which is for batch reads only")
+        if self.view not in _STREAMING_VIEWS:
+            raise OptionError("view", f"'{self.view}' is for batch reads; use spark.read")
+        default = Place.GROUP if self.group else Place.LATEST
+        return with_changes(self, start=self.start or default)
+
+    def for_batch(self) -> ReadOptions:
+        """Return the options for a batch read, its defaults filled in."""
+        default = Place.GROUP if self.group else Place.EARLIEST
+        return with_changes(self, start=self.start or default, end=self.end or Place.LATEST)
+
+
+def _check_view(given: Given, view: str, scans_log: bool) -> None:
+    chosen = [name for name in ("topic", "topicPattern", "queues") if name in given]
+    given.refuse_together("topic", "topicPattern", "queues")
+    needs_topic = view in _STREAMING_VIEWS and not scans_log
+    if needs_topic and not chosen:
+        raise OptionError("topic", "is missing; give 'topic', 'topicPattern' or 'queues'")
+    if scans_log and view != "messages":
+        raise OptionError("scan", f"is 'commitlog', which has no view '{view}'; leave out one")
+    if scans_log:
+        unfit = ("queues", "startingOffsets", "endingOffsets", "consumerGroup", "minPartitions")
+        for name in (*unfit, "maxRowsPerPartition"):
+            if name in given:
+                raise OptionError(name, "says something of queues; leave it out, or scan=commitlog")
+    if view != "messages":
+        for name in ("keys", "decompress"):
+            if name in given:
+                raise OptionError(name, f"is for messages, not for view '{view}'; leave it out")
+
+
+def _topics(given: Given) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in (given.text("topic") or "").split(","))
+    names = tuple(dict.fromkeys(name for name in names if name))
+    if "topic" in given and not names:
+        raise OptionError("topic", "names no topic; give one, or several with commas between them")
+    return names
+
+
+def _pattern(given: Given) -> str | None:
+    pattern = given.text("topicPattern")
+    try:
+        re.compile(pattern or "")
+    except re.error as cause:
+        raise OptionError("topicPattern", f"is '{pattern}': {cause}") from cause
+    return pattern
+
+
+def _queues(given: Given) -> dict[str, tuple[str, ...]] | None:
+    if "queues" not in given:
+        return None
+    example = 'JSON like {"orders": [0, 2]}'
+    nested = given.json("queues", example)
+    if not isinstance(nested, dict) or not nested:
+        raise OptionError("queues", f"names no topic; give {example}")
+    for topic, keys in nested.items():
+        if not isinstance(keys, list) or not keys:
+            raise OptionError("queues", f"has no list for '{topic}'; give {example}")
+        for key in keys:
+            try:
+                parse_queue(topic, key)
+            except ValueError as cause:
+                raise OptionError("queues", f"of topic '{topic}': {cause}") from cause
+    return {topic: tuple(map(str, keys)) for topic, keys in nested.items()}
+
+
+def _group(given: Given) -> str | None:
+    group = given.text("consumerGroup")
+    if group is not None:
+        check_group_name(group)
+    return group
+
+
+def _start(given: Given, group: str | None) -> Position | None:
+    strategy = given.choice("startingTimestampStrategy", ("latest", "error"))
+    if "startingOffsets" in given or "startingTimestamp" in given:
+        start = parse_position(given, "startingOffsets", "startingTimestamp", Place.EARLIEST)
+        _check_group(start, "startingOffsets", group)
+        if isinstance(start, AtTime):
+            return with_changes(start, must_match=strategy == "error")
+    else:
+        start = None
+    if strategy is not None:
+        raise OptionError(
+            "startingTimestampStrategy", "goes with 'startingTimestamp', which is missing"
+        )
+    return start
+
+
+def _end(given: Given, group: str | None) -> Position | None:
+    if "endingOffsets" not in given and "endingTimestamp" not in given:
+        return None
+    end = parse_position(given, "endingOffsets", "endingTimestamp", Place.LATEST)
+    _check_group(end, "endingOffsets", group)
+    return end
+
+
+def _check_group(position: Position, option: str, group: str | None) -> None:
+    if position is Place.GROUP and group is None:
+        raise OptionError(option, "is 'group', but which? give 'consumerGroup' as well")
+
+
+def _tags(given: Given) -> TagFilter | None:
+    expression = given.text("tags")
+    if expression is None:
+        return None
+    try:
+        return TagFilter.parse(expression)
+    except MessageRefusedError as cause:
+        raise OptionError("tags", str(cause)) from cause
+
+
+def _keys(given: Given) -> tuple[str, ...]:
+    value = given.text("keys")
+    if value is None:
+        return ()
+    names = value.split(",")
+    if value.startswith("["):
+        try:
+            names = json.loads(value)
+        except ValueError as cause:
+            raise OptionError("keys", f"is no JSON list ({cause})") from cause
+        if not all(isinstance(name, str) for name in names):
+            raise OptionError("keys", f"is '{value}'; give a list of strings")
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def _bytes(given: Given, name: str) -> int | None:
+    value = given.text(name)
+    if value is None:
+        return None
+    match = re.fullmatch(r"([1-9]\d*)\s*([kmg]?)b?", value.lower())
+    if match is None:
+        raise OptionError(name, f"is '{value}'; give a number of bytes, or one like 64m")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+
+
+def _seconds(given: Given, name: str, default: float) -> float:
+    value = given.text(name)
+    if value is None:
+        return default
+    match = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", value.lower())
+    if match is None:
+        raise OptionError(name, f"is '{value}'; give a time with its unit, such as 500ms, 30s, 5m")
+    return int(match[1]) * _UNITS_S[match[2]]

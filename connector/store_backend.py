@@ -1,0 +1,153 @@
+"""A store directory as a backend: read without locks, only group offsets are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.codec.columns import select
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.errors import (
+    CorruptStoreError,
+    OffsetOutOfRangeError,
+    TopicNotFoundError,
+)
+from rocketpy.broker_core.selection import Selection
+from rocketpy.broker_core.storage.lock import lock_of
+from rocketpy.broker_core.storage.lookup import find_by_key
+from rocketpy.broker_core.storage.reading import QueueReader, scan
+from rocketpy.broker_core.storage.salvage import next_sound_record
+from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.tags import TagFilter
+from rocketpy.connector.offsets import MessageQueue
+from rocketpy.connector.planning import QueueRange
+
+_MOST_SIZES = 1 << 20  # of one look: 20 MiB of queue entries
+
+
+class StoreBackend:
+    """Reads a store directory. One per process and task; not to be pickled."""
+
+    def __init__(self, path: str) -> None:
+        self.store = MessageStore(Path(path), StoreConfig(), clock=SystemClock(), read_only=True)
+        self.broker = self.store.parts.config.broker_name
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self.store.close()
+        self.store.parts.forget_files()
+
+    def topics(self) -> Sequence[str]:
+        """Return the names of all topics."""
+        return sorted({*self.store.topics.all(), *self.store.parts.queues.topics()})
+
+    def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
+        """Return the queues of some topics: first offset that is held, and behind the last."""
+        return {queue: self.range(queue) for topic in topics for queue in self._queues(topic)}
+
+    def _queues(self, topic: str) -> list[MessageQueue]:
+        config = self.store.topic(topic)
+        on_disk = self.store.parts.queues.ids(topic)
+        if config is None and not on_disk:
+            raise TopicNotFoundError(topic, self.topics())
+        ids = sorted({*on_disk, *range(config.read_queues if config else 0)})
+        return [MessageQueue(topic, self.broker, queue_id) for queue_id in ids]
+
+    def range(self, queue: MessageQueue) -> tuple[int, int]:
+        """Return the first offset that a queue holds, and the one behind its last."""
+        return self.reader(queue).range()
+
+    def reader(self, queue: MessageQueue) -> QueueReader:
+        """Return the reader of one queue."""
+        return QueueReader(self.store.parts, queue.topic, queue.queue_id)
+
+    def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
+        """Return the first offset stored at or after a time; the end if there is none."""
+        return self.reader(queue).offset_by_time(time_ms)
+
+    def sizes(self, queue: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
+        """Return how many bytes each message of a range has, of its first million."""
+        units = self.reader(queue).queue.units(start, min(end, start + _MOST_SIZES))
+        return np.asarray(units["size"], np.int64)
+
+    def committed(self, group: str, topics: Sequence[str]) -> dict[MessageQueue, int]:
+        """Return the next offset to read of each queue that a group committed."""
+        return {
+            MessageQueue(topic, self.broker, queue_id): offset
+            for topic in topics
+            for queue_id, offset in self.store.offsets.committed(group, topic).items()
+        }
+
+    def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
+        """Note the next offset to read of some queues, durably."""
+        with lock_of(self.store.root).held(self.store.parts.config.lock_timeout_s):
+            for topic, queues in groupby(sorted(positions), key=lambda queue: queue.topic):
+                offsets = {queue.queue_id: positions[queue] for queue in queues}
+                self.store.offsets.commit(group, topic, offsets)
+
+    def read(
+        self, part: QueueRange, columns: Sequence[str], *, tags: TagFilter | None, decompress: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a range.
+
+        Raises:
+            OffsetOutOfRangeError: the start is not (any more) held.
+        """
+        selection = Selection(
+            schema=select(columns),
+            tags=tags,
+            start=part.start,
+            end=part.end,
+            start_time=None,
+            end_time=None,
+            check=True,
+            decompress=decompress,
+        )
+        reader = self.reader(part.queue)
+        yield from selection.batches(reader, *selection.resolve(reader))
+
+    def is_deleted(self, error: OffsetOutOfRangeError | CorruptStoreError) -> bool:
+        """Whether a read failed because of retention, not of damage."""
+        if isinstance(error, OffsetOutOfRangeError):
+            return error.asked < error.held[0]
+        return error.offset < self.store.parts.log.min_offset()
+
+    def find(self, topic: str, keys: Sequence[str], columns: Sequence[str]) -> pa.Table:
+        """Return the messages of a topic that have one of the keys, each once, in log order."""
+        schema = select(columns)
+        found = [
+            batch for key in keys for batch in find_by_key(self.store.parts, topic, key, schema)
+        ]
+        table = pa.Table.from_batches(found, schema)
+        _, rows = np.unique(table.column("commit_log_offset").to_numpy(), return_index=True)
+        return table.take(pa.array(rows))
+
+    @property
+    def has_index(self) -> bool:
+        """Whether keys can be looked up."""
+        return bool(self.store.parts.index.names())
+
+    def log_range(self) -> tuple[int, int | None]:
+        """Return where the log begins and ends; None if only reading it tells."""
+        state = self.store.parts.tail.glimpse()
+        return self.store.parts.log.min_offset(), state.end if state else None
+
+    def scan(
+        self, start: int, end: int | None, columns: Sequence[str], *, decompress: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages whose records begin from `start` on and before `end`."""
+        log = self.store.parts.log
+        # A stretch may begin amid a record, which belongs to the one before. Both of them ask for
+        # the next record in the same way, so that none is read twice or by nobody.
+        first = start if start == log.min_offset() else next_sound_record(log, start)
+        last = None if end is None else next_sound_record(log, end)
+        if first is not None and (end is None or first < end):
+            yield from scan(
+                self.store.parts, select(columns), start=first, end=last, decompress=decompress
+            )

@@ -1,0 +1,180 @@
+"""`spark.readStream.format("rocketpy")`: what is new, micro-batch by micro-batch.
+
+Offsets are committed to the consumer group when Spark says that a batch is done (`commit`), and
+when it asks what comes behind a batch (`latestOffset`): only that is called after the last batch of
+AvailableNow. Committing is best effort: a locked store does not stop a query.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from rocketpy.broker_core.errors import RocketPyError, StoreError
+from rocketpy.connector.batch_reader import read_partition
+from rocketpy.connector.data_loss import lost_queues, readable, report
+from rocketpy.connector.offsets import MessageQueue, Positions, SourceOffset
+from rocketpy.connector.partitions import QueuePartition
+from rocketpy.connector.planning import (
+    QueueRange,
+    at_most_bytes,
+    at_most_rows,
+    split,
+    total,
+    waiting_ranges,
+)
+from rocketpy.connector.positions import Place, resolve
+from rocketpy.connector.read_options import ReadOptions
+from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.connector.topics import held_ranges
+
+log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+_ATTEMPTS, _PAUSE_S = 5, 0.2
+_COMMIT_PAUSE_S = 5.0
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans the micro-batches of one query, in a process of its own beside the driver."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options, self._schema = options.for_stream(), schema
+        self._target: Positions | None = None  # where AvailableNow ends
+        self._committed: Positions | None = None
+        self._waiting_since = time.monotonic()
+        self._no_commit_before = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tasks get a copy: nothing that is open may travel with it.
+        return {name: value for name, value in vars(self).items() if name != "_backend"}
+
+    @cached_property
+    def _backend(self) -> StoreBackend:
+        return StoreBackend(self._options.path)
+
+    def _held(self) -> dict[MessageQueue, tuple[int, int]]:
+        return _patiently(lambda: held_ranges(self._options, self._backend, must_exist=False))
+
+    # --- how far -------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return where a new query begins."""
+        options, backend = self._options, self._backend
+        assert options.start is not None
+        held = _patiently(lambda: held_ranges(options, backend))
+        start = resolve(options.start, Place.EARLIEST, held, backend, options.group)
+        return SourceOffset.initial(start).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return a limit, so that Spark hands one in: then those of the options hold, all of them.
+
+        A read limit of Spark's cannot say more than one thing.
+        """
+        options = self._options
+        if options.max_rows is not None:
+            return ReadMaxRows(options.max_rows)
+        if options.max_bytes is not None:
+            return ReadMaxBytes(options.max_bytes)
+        return ReadMinRows(options.min_rows) if options.min_rows > 1 else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Remember what is there now: the query ends when it has read this."""
+        self._target = {queue: end for queue, (_, end) in self._held().items()}
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Return what is there now, for the progress of the query."""
+        return SourceOffset({queue: end for queue, (_, end) in self._held().items()}).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Return the end of the next batch; `start` itself if there is none yet."""
+        begin = SourceOffset.from_json(start)
+        if not begin.is_initial:
+            self._commit_to_group(begin.positions)
+        held = self._held()
+        losses = lost_queues(begin.positions, held)
+        report(losses, fail=self._options.fail_on_loss)
+        waiting = waiting_ranges(begin.positions, held, self._target)
+        if not isinstance(limit, ReadAllAvailable):
+            waiting = self._admitted(waiting)
+        if not total(waiting) and not losses:
+            return start
+        self._waiting_since = time.monotonic()
+        return begin.advanced({queue: part.end for queue, part in waiting.items()}).to_json()
+
+    def _admitted(self, waiting: dict[MessageQueue, QueueRange]) -> dict[MessageQueue, QueueRange]:
+        """Return what of it the options let into one batch."""
+        options = self._options
+        if total(waiting) < options.min_rows and self._target is None:
+            waited_s = time.monotonic() - self._waiting_since
+            if waited_s < options.max_delay_s:
+                return {queue: part.first(0) for queue, part in waiting.items()}
+        if options.max_rows is not None:
+            waiting = at_most_rows(waiting, options.max_rows)
+        if options.max_bytes is not None:
+            waiting = at_most_bytes(waiting, options.max_bytes, self._backend.sizes)
+        return waiting
+
+    # --- what each task reads -------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the ranges between two offsets, cut into tasks."""
+        begin, stop = SourceOffset.from_json(start), SourceOffset.from_json(end)
+        origin = begin.positions if stop.began is None else stop.began
+        ranges, losses = readable(origin, stop.positions, self._held())
+        report(losses, fail=self._options.fail_on_loss)
+        parts = split(
+            ranges,
+            min_partitions=self._options.min_partitions,
+            max_rows=self._options.max_partition_rows,
+        )
+        return [QueuePartition((part,)) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one partition. Runs in a task."""
+        return read_partition(partition, self._options, self._schema)
+
+    # --- what is done ---------------------------------------------------------------------------
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Note for the group that a batch is done."""
+        self._commit_to_group(SourceOffset.from_json(end).positions)
+
+    def _commit_to_group(self, positions: Positions) -> None:
+        group = self._options.group
+        if not self._options.commits or group is None or positions == self._committed:
+            return
+        if time.monotonic() < self._no_commit_before:
+            return
+        try:
+            self._backend.commit(group, positions)
+            self._committed = positions
+        except (RocketPyError, OSError) as cause:
+            log.warning("offsets of group %s were not committed, trying again: %s", group, cause)
+            self._no_commit_before = time.monotonic() + _COMMIT_PAUSE_S
+
+
+def _patiently(look: Callable[[], _Result]) -> _Result:
+    """Return what a look finds; an error that may be over in a moment must not end the query."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return look()
+        except (StoreError, OSError) as cause:
+            log.warning("looking again in %s s: %s", _PAUSE_S, cause)
+            time.sleep(_PAUSE_S)
+    return look()
