@@ -51,5 +51,5 @@ $(CORE): pyproject.toml
 	@touch $@
 
 $(FULL): pyproject.toml
-	tools/setup.sh dev,delta
+	tools/setup.sh dev,delta,plot
 	@touch $(CORE) $@

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rocketpy.connector.offsets import MessageQueue, Positions
 
+FEW_ROWS = 2_000  # are read by one task, in micro-batches
 Held = Mapping[MessageQueue, tuple[int, int]]  # first offset that is held, and the end
 Sizes = Callable[[MessageQueue, int, int], npt.NDArray[np.int64]]  # of messages, in bytes
 
@@ -123,6 +124,16 @@ def split(
         largest = max(range(len(parts)), key=lambda index: len(parts[index]))
         parts[largest : largest + 1] = _pieces(parts[largest], 2)
     return parts
+
+
+def tasks(parts: list[QueueRange]) -> list[tuple[QueueRange, ...]]:
+    """Return the ranges of each task: one range, or all of them if they are few messages.
+
+    A task costs as much as reading some thousand messages, and a query that keeps up has few.
+    """
+    if sum(map(len, parts)) <= FEW_ROWS:
+        return [tuple(parts)] if parts else []
+    return [(part,) for part in parts]
 
 
 def _pieces(part: QueueRange, count: int) -> list[QueueRange]:

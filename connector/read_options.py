@@ -91,7 +91,7 @@ READ_OPTIONS = (
     Option(
         "minPartitions",
         "a number",
-        "one partition a queue",
+        "one partition a queue; one for all in micro-batches of up to 2,000 messages",
         "Splits queues, the longest first, until there are so many partitions.",
     ),
     Option(

@@ -35,6 +35,7 @@ from rocketpy.connector.planning import (
     at_most_bytes,
     at_most_rows,
     split,
+    tasks,
     total,
     waiting_ranges,
 )
@@ -138,12 +139,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         origin = begin.positions if stop.began is None else stop.began
         ranges, losses = readable(origin, stop.positions, self._held())
         report(losses, fail=self._options.fail_on_loss)
+        options = self._options
         parts = split(
-            ranges,
-            min_partitions=self._options.min_partitions,
-            max_rows=self._options.max_partition_rows,
+            ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
-        return [QueuePartition((part,)) for part in parts]
+        if options.min_partitions or options.max_partition_rows:
+            return [QueuePartition((part,)) for part in parts]
+        return [QueuePartition(few) for few in tasks(parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Runs in a task."""

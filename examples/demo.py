@@ -1,122 +1,172 @@
-"""`make demo`: a small shop on an embedded store, from the first order to a killed writer.
+"""`make demo`: a small shop. Orders come in while Spark bills them and lands them in Delta Lake.
 
-Three processes take orders at the same time and one of them is killed with -9; then the orders are
-counted, filtered, looked up by key and the store is verified. Nothing runs but this program.
+A till, a process of its own, sends orders to a topic. One streaming query reads them by consumer
+group, looks the customers up and writes bills to another topic, exactly once; a second one lands
+the bills in a Delta table. At the end every order has one bill, and a plot shows how the lag fell.
+No server runs: the store is a folder.
 """
 
 from __future__ import annotations
 
+import json
 import multiprocessing
-import os
 import random
 import shutil
-import signal
-import tempfile
 import time
 from pathlib import Path
 
+import matplotlib
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 import rocketpy
 
-ORDERS, BATCH, QUEUES = 60_000, 2_000, 4
-REGIONS = ("eu", "us", "asia")
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+FOLDER = Path("rocketpy-demo")
+STORE = str(FOLDER / "store")
+BACKLOG, LIVE, PER_SECOND = 100_000, 15_000, 1_500
+COUNTRIES = ("France", "Japan", "Kenya", "Peru")
 console = Console()
 
 
-def orders(till: int, first: int, count: int) -> pa.Table:
-    """Return some orders as a table: a body, a tag, a key, properties."""
-    chance = random.Random(till * ORDERS + first)
-    numbers = range(first, first + count)
-    regions = [chance.choice(REGIONS) for _ in numbers]
-    return pa.table(
-        {
-            "body": [
-                f'{{"order": "{till}-{n}", "cents": {chance.randint(100, 99_999)}}}'
-                for n in numbers
-            ],
-            "tags": [chance.choice(("paid", "paid", "paid", "refused")) for _ in numbers],
-            "keys": [f"order-{till}-{n}" for n in numbers],
-            "sharding_key": [f"customer-{chance.randint(1, 500)}" for _ in numbers],
-            "properties": pa.array(
-                [[("region", r)] for r in regions], pa.map_(pa.string(), pa.string())
-            ),
-        }
+def order(number: int, chance: random.Random) -> tuple[str, str]:
+    """Return the body of an order, and who it is of."""
+    customer = f"customer-{chance.randrange(500)}"
+    cents = chance.randrange(100, 100_000)
+    return json.dumps({"order": number, "customer": customer, "cents": cents}), customer
+
+
+def backlog(store: rocketpy.Store) -> None:
+    """Fill the topic with what came in overnight: the bulk path."""
+    chance = random.Random(1)
+    orders = [order(number, chance) for number in range(BACKLOG)]
+    keys = [f"order-{number}" for number in range(BACKLOG)]
+    bodies, customers = zip(*orders, strict=True)
+    store.append("orders", pa.table({"body": bodies, "keys": keys, "sharding_key": customers}))
+
+
+def till() -> None:
+    """Send orders one by one, as a shop does: a process of its own."""
+    chance = random.Random(2)
+    with rocketpy.open(STORE) as store:
+        started = time.monotonic()
+        for number in range(BACKLOG, BACKLOG + LIVE):
+            body, customer = order(number, chance)
+            store.send("orders", body, keys=f"order-{number}", sharding_key=customer)
+            ahead = started + (number - BACKLOG) / PER_SECOND - time.monotonic()
+            if ahead > 0.02:
+                time.sleep(ahead)
+
+
+def topic(spark: SparkSession, name: str, group: str) -> DataFrame:
+    """Return a topic as a stream that is read by a group."""
+    reader = spark.readStream.format("rocketpy").option("path", STORE).option("topic", name)
+    return reader.option("consumerGroup", group).option("maxRowsPerTrigger", 20_000).load()
+
+
+def bill_orders(spark: SparkSession) -> StreamingQuery:
+    """Read orders, look up the customers' countries, write bills to another topic."""
+    rows = [(f"customer-{number}", COUNTRIES[number % 4]) for number in range(500)]
+    customers = spark.createDataFrame(rows, "customer string, country string")
+    fields = F.from_json(F.col("body").cast("string"), "order long, customer string, cents long")
+    bills = (
+        topic(spark, "orders", "billing")
+        .select("keys", fields.alias("order"))
+        .select("keys", "order.*")
+        .join(F.broadcast(customers), "customer")
+        .select(
+            F.to_json(F.struct("order", "customer", "country", "cents")).alias("body"),
+            F.col("country").alias("tags"),
+            "keys",
+            F.col("customer").alias("sharding_key"),
+        )
     )
+    writer = bills.writeStream.format("rocketpy").option("path", STORE).option("topic", "bills")
+    return writer.option("checkpointLocation", str(FOLDER / "checkpoint-bills")).start()
 
 
-def take_orders(path: Path, till: int) -> None:
-    """Be one till of the shop: append orders, batch by batch."""
-    with rocketpy.open(path) as store:
-        for first in range(0, ORDERS, BATCH):
-            store.append("orders", orders(till, first, BATCH))
-            time.sleep(0.01)
+def land_bills(spark: SparkSession) -> StreamingQuery:
+    """Land the bills in a Delta table."""
+    fields = "order long, customer string, country string, cents long"
+    bills = topic(spark, "bills", "lake").select(
+        F.from_json(F.col("body").cast("string"), fields).alias("bill"), "store_timestamp"
+    )
+    writer = bills.select("bill.*", "store_timestamp").writeStream.format("delta")
+    checkpoint = str(FOLDER / "checkpoint-lake")
+    return writer.option("checkpointLocation", checkpoint).start(str(FOLDER / "bills"))
 
 
-def sell(path: Path) -> None:
-    """Run three tills at once, kill the last one halfway, and watch the topic grow."""
-    processes = multiprocessing.get_context("spawn")
-    tills = [processes.Process(target=take_orders, args=(path, till)) for till in range(3)]
-    for till in tills:
-        till.start()
-    with rocketpy.open(path, read_only=True) as shop, Progress(console=console) as progress:
-        bar = progress.add_task("orders stored", total=3 * ORDERS)
-        while any(till.is_alive() for till in tills):
-            stored = sum(end for _, end in shop.queues("orders").values())
-            progress.update(bar, completed=stored)
-            if stored > ORDERS and tills[2].pid is not None and tills[2].is_alive():
-                os.kill(tills[2].pid, signal.SIGKILL)
-                progress.console.print("till 3 was killed with -9; the others go on")
-            time.sleep(0.05)
-        progress.update(bar, completed=sum(end for _, end in shop.queues("orders").values()))
-    for till in tills:
-        till.join()
+def lag(store: rocketpy.Store, name: str, group: str) -> int:
+    """Return how many messages a group has still to read."""
+    committed = store.committed(group, name)
+    return sum(end - committed.get(queue, 0) for queue, (_, end) in store.queues(name).items())
 
 
-def report(store: rocketpy.Store) -> None:
-    """Show what the store holds, read as Arrow."""
-    found = store.read("orders", columns=["queue_id", "tags", "properties"]).read_all()
-    region = pc.map_lookup(found["properties"], pa.scalar("region"), "first")
-    counts = pa.table({"region": region, "tag": found["tags"]}).group_by(["region", "tag"])
-    shown = Table("region", "tag", "orders", title=f"{found.num_rows:,} orders in {QUEUES} queues")
-    for row in (
-        counts.aggregate([([], "count_all")])
-        .sort_by([("region", "ascending"), ("tag", "ascending")])
-        .to_pylist()
-    ):
-        shown.add_row(row["region"], row["tag"], f"{row['count_all']:,}")
+def watch(store: rocketpy.Store, process: multiprocessing.process.BaseProcess) -> list[list[float]]:
+    """Print the lag of both groups as it falls; return it with its times."""
+    seen, started, done = list[list[float]](), time.monotonic(), False
+    console.print(f"{'seconds':>8} {'orders to bill':>15} {'bills to land':>15}")
+    while not done:
+        selling = process.is_alive()
+        now = time.monotonic() - started
+        seen.append([now, lag(store, "orders", "billing"), lag(store, "bills", "lake")])
+        console.print(f"{now:8.1f} {seen[-1][1]:15,} {seen[-1][2]:15,}")
+        done = not selling and not any(seen[-1][1:])
+        time.sleep(1)
+    return seen
+
+
+def plot(seen: list[list[float]], path: Path) -> None:
+    """Save the lag over time as a picture."""
+    times, billing, lake = zip(*seen, strict=True)
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    axes.plot(times, billing, color="#0072B2", label="orders to bill (group billing)")
+    axes.plot(times, lake, color="#D55E00", linestyle="--", label="bills to land (group lake)")
+    axes.set(title="Two streaming queries catch up", xlabel="seconds", ylabel="messages behind")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def report(spark: SparkSession) -> None:
+    """Show what landed, and hold it against what was sold."""
+    bills = spark.read.format("delta").load(str(FOLDER / "bills"))
+    shown = Table("country", "bills", "euros", title="The Delta table")
+    for row in bills.groupBy("country").agg(F.count("*"), F.sum("cents")).sort("country").collect():
+        shown.add_row(row[0], f"{row[1]:,}", f"{row[2] / 100:,.2f}")
     console.print(shown)
-
-    refused = store.read("orders", tags="refused", columns=["body"]).read_all()
-    console.print(f"tags='refused': {refused.num_rows:,} orders, found by hash in the queues")
-    (one,) = store.query(
-        "orders", key="order-0-42", columns=["queue_id", "queue_offset", "body"]
-    ).to_pylist()
-    place = f"queue {one['queue_id']}, offset {one['queue_offset']}"
-    console.print(f"key='order-0-42': {place}, {one['body'].decode()}")
-    store.commit(
-        "billing", "orders", {queue: end for queue, (_, end) in store.queues("orders").items()}
-    )
-    console.print(f"group 'billing' has read up to {store.committed('billing', 'orders')}")
-    problems = list(store.verify())
-    assert not problems, problems
-    console.print("verified: every record, queue entry, key and check sum is sound")
+    rows, orders = bills.select(F.count("*"), F.countDistinct("order")).first() or (0, 0)
+    assert rows == orders == BACKLOG + LIVE, (rows, orders)
+    console.print(f"{rows:,} bills for {orders:,} orders: each exactly once")
 
 
 def main() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="rocketpy-demo-"))
-    try:
-        with rocketpy.open(folder / "shop") as store:
-            store.create_topic("orders", queues=QUEUES)
-        sell(folder / "shop")
-        with rocketpy.open(folder / "shop") as store:
-            report(store)
-    finally:
-        shutil.rmtree(folder)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    console.print("starting Spark ...")
+    spark = rocketpy.local_spark()
+    with rocketpy.open(STORE) as store:
+        for name in ("orders", "bills"):
+            store.create_topic(name, queues=4)
+        backlog(store)
+        process = multiprocessing.get_context("spawn").Process(target=till)
+        process.start()
+        queries = [bill_orders(spark), land_bills(spark)]
+        seen = watch(store, process)
+        for query in queries:
+            query.stop()
+        report(spark)
+        problems = list(store.verify())
+        assert not problems, problems
+    spark.stop()
+    plot(seen, FOLDER / "lag.png")
+    console.print(f"the store is sound; the lag over time is drawn in {FOLDER / 'lag.png'}")
 
 
 if __name__ == "__main__":

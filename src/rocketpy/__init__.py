@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
+    from rocketpy.connector.session import local_spark
 
 __version__ = "0.1.0"
 
-__all__ = ["Store", "StoreConfig", "__version__", "open"]
+__all__ = ["Store", "StoreConfig", "__version__", "local_spark", "open"]
 
 # Imported when first asked for: the command line and Spark's look for data sources import this
 # module, and pyarrow takes a third of a second.
 _HOMES = {
     "Store": "rocketpy.broker_core.embedded",
     "StoreConfig": "rocketpy.broker_core.config",
+    "local_spark": "rocketpy.connector.session",
     "open": "rocketpy.broker_core.embedded",
 }
 
