@@ -32,22 +32,21 @@ class PropertyColumn:
         texts = _closed(texts)
         self.rows = len(texts)
         self._data, self._offsets = packed(texts)
-        separators = _separators(self._data)
+        bounds = _bounds_as_in_first_row(self._data, self._offsets)
+        if bounds is None:
+            bounds = _bounds(self._data)
         self._irregular: list[dict[str, str]] | None = None
-        if separators is None:
+        if bounds is None:
             self._irregular = [split_properties(text) for text in texts.to_pylist()]
             return
+        self._bounds = bounds
         self._is_ascii = not self._data.size or int(self._data.max()) < 0x80
-        self._bounds = np.zeros(2 * len(separators) + 1, np.int32)
-        self._bounds[1::2] = separators
-        self._bounds[2::2] = separators
-        self._bounds[2::2] += 1
         self._tokens = pa.Array.from_buffers(
             pa.string() if self._is_ascii else pa.binary(),
-            2 * len(separators),
-            [None, pa.py_buffer(self._bounds), pa.py_buffer(self._data)],
+            len(bounds) - 1,
+            [None, pa.py_buffer(bounds), pa.py_buffer(self._data)],
         )
-        self._entries = len(separators) // 2
+        self._entries = len(bounds) // _TOKENS
 
     @cached_property
     def _width(self) -> int | None:
@@ -74,8 +73,7 @@ class PropertyColumn:
         if self._irregular is not None:
             return pa.array([list(row.items()) for row in self._irregular], _MAP)
         first = pa.array(self._first_entry, pa.int32())
-        every = np.arange(self._entries, dtype=np.int32)
-        names, values = self._texts(every, _NAME), self._texts(every, _VALUE)
+        names, values = self._texts(_NAME, _TOKENS), self._texts(_VALUE, _TOKENS)
         return pa.MapArray.from_arrays(first, names, values, type=_MAP)
 
     def get(self, name: str) -> pa.Array:
@@ -83,10 +81,10 @@ class PropertyColumn:
         if self._irregular is not None:
             return pa.array([row.get(name) for row in self._irregular], pa.string())
         place = self._place_in_every_row(name.encode())
-        if place is not None:
-            return self._texts(np.arange(self._entries)[place :: self._width], _VALUE)
+        if place is not None and self._width:
+            return self._texts(place * _TOKENS + _VALUE, self._width * _TOKENS)
         entries = self._entries_named(name.encode())
-        values = self._texts(entries, _VALUE)
+        values = self._picked(entries * _TOKENS + _VALUE)
         row_of_entry = np.searchsorted(self._first_entry, entries, side="right") - 1
         wanted = np.full(self.rows, -1, np.int64)
         wanted[row_of_entry] = np.arange(len(entries))  # of repeated names the last one counts
@@ -114,8 +112,11 @@ class PropertyColumn:
         starts = self._bounds[same_length * _TOKENS].astype(np.int64)
         return same_length[equal(self._data, starts, name)]
 
-    def _texts(self, entries: npt.NDArray[Any], part: int) -> pa.Array:
-        texts = pc.take(self._tokens, pa.array(entries * _TOKENS + part), boundscheck=False)
+    def _texts(self, first: int, step: int) -> pa.Array:
+        return self._picked(np.arange(first, self._entries * _TOKENS, step, dtype=np.int32))
+
+    def _picked(self, tokens: npt.NDArray[Any]) -> pa.Array:
+        texts = pc.take(self._tokens, pa.array(tokens), boundscheck=False)
         return texts if self._is_ascii else as_text(texts)
 
 
@@ -130,6 +131,41 @@ def _closed(texts: pa.Array) -> pa.Array:
         return texts
     ends = pa.array(np.where(open_ended, b"\x02", b""), pa.binary())
     return pc.binary_join_element_wise(texts, ends, pa.scalar(b"", pa.binary()))
+
+
+def _bounds_as_in_first_row(data: Bytes, offsets: Ints) -> npt.NDArray[np.int32] | None:
+    """Return the bounds of all tokens if names are as long as in the first row, as they mostly are.
+
+    Only the ends of values are searched for then: a separator found costs five nanoseconds.
+    """
+    marks = _separators(data[: offsets[1]]) if len(offsets) > 1 else None
+    if marks is None or not len(marks):
+        return None
+    ends = np.flatnonzero(data == PROPERTY_SEPARATOR).astype(np.int32)
+    rows, rest = divmod(len(ends), len(marks) // 2)
+    if rest or np.count_nonzero(data == NAME_VALUE_SEPARATOR) != len(ends):
+        return None
+    bounds = np.zeros(_TOKENS * len(ends) + 1, np.int32)
+    bounds[3::_TOKENS] = ends
+    bounds[4::_TOKENS] = ends + 1
+    starts = bounds[:-1:_TOKENS]
+    names_end = starts + np.tile(marks[::2].astype(np.int32) - starts[: len(marks) // 2], rows)
+    if (names_end >= ends).any() or (data.take(names_end) != NAME_VALUE_SEPARATOR).any():
+        return None
+    bounds[1::_TOKENS] = names_end
+    bounds[2::_TOKENS] = names_end + 1
+    return bounds
+
+
+def _bounds(data: Bytes) -> npt.NDArray[np.int32] | None:
+    """Return the bounds of all tokens; None if separators do not alternate."""
+    separators = _separators(data)
+    if separators is None:
+        return None
+    bounds = np.zeros(2 * len(separators) + 1, np.int32)
+    bounds[1::2] = separators
+    bounds[2::2] = separators + 1
+    return bounds
 
 
 def _separators(data: Bytes) -> Ints | None:

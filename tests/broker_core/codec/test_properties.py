@@ -28,6 +28,28 @@ def test_rows_of_different_width_are_told_apart() -> None:
     assert maps(column(*texts)) == expected
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        b"ab\x011\x02cd\x0122\x02",
+        b"ab\x01\x02cd\x01\x02",
+        b"xy\x011\x02zz\x012\x02",
+        b"a\x011\x02bcd\x012\x02",
+        b"ab\x011\x01\x02cd\x02",
+        b"ab\x0112\x02cd3\x02\x014\x02",
+        b"ab\x011\x02",
+        b"a\x02b\x01",
+        b"ab\x011\x02\x02cd\x012",
+    ],
+)
+def test_rows_are_read_alike_whether_like_the_first_one_or_not(second: bytes) -> None:
+    texts = [b"ab\x015\x02cd\x0167\x02", second, b"ab\x018\x02cd\x019\x02"]
+    found = column(*texts)
+    expected = [split_properties(text) for text in texts]
+    assert maps(found) == [list(row.items()) for row in expected]
+    assert found.get("cd").to_pylist() == [row.get("cd") for row in expected]
+
+
 def test_no_rows_and_empty_rows_have_no_entries() -> None:
     assert maps(column()) == []
     assert maps(column(b"", b"")) == [[], []]
