@@ -17,12 +17,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.layout import PROPERTY_SEPARATOR
+from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 
 Crcs = npt.NDArray[np.uint32]
 
 _ALL_ONES = 0xFFFFFFFF
 _OF_BYTE = np.array(
     [zlib.crc32(bytes([byte]), _ALL_ONES) ^ _ALL_ONES for byte in range(256)], np.uint32
+)
+_POSITIVE = 0x7FFFFFFF
+# "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
+_FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
+_CHECKSUM = np.dtype(
+    [
+        ("head", f"V{len(CHECKSUM_HEAD)}"),
+        ("low", "<u4"),
+        ("middle", "<u4"),
+        ("high", "<u2"),
+        ("end", "u1"),
+    ]
 )
 
 
@@ -58,6 +72,18 @@ def joined_crcs(first: Crcs, second: Crcs, second_lengths: Ints) -> Crcs:
         first = _followed(first, level, second_lengths & 0xFF)
         second_lengths, level = second_lengths >> 8, level + 1
     return first ^ second
+
+
+def checksum_properties(crcs: Crcs) -> npt.NDArray[np.void]:
+    """Return the properties that end records of these CRCs, see record.checksum_property."""
+    numbers = crcs & _POSITIVE
+    text = np.empty(len(numbers), _CHECKSUM)
+    text["head"] = np.void(CHECKSUM_HEAD)
+    text["low"] = _FOUR_DIGITS[numbers % 10_000]
+    text["middle"] = _FOUR_DIGITS[numbers // 10_000 % 10_000]
+    text["high"] = _FOUR_DIGITS[numbers // 100_000_000] & 0xFFFF
+    text["end"] = PROPERTY_SEPARATOR
+    return text
 
 
 def _followed(crcs: Crcs, level: int, count: Ints | int) -> Crcs:

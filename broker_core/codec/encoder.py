@@ -14,7 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rocketpy.broker_core.codec.crc import Crcs, joined_crcs, row_crcs, value_crcs
+from rocketpy.broker_core.codec.crc import (
+    Crcs,
+    checksum_properties,
+    joined_crcs,
+    row_crcs,
+    value_crcs,
+)
 from rocketpy.broker_core.codec.gather import Bytes, Ints
 from rocketpy.broker_core.codec.layout import (
     CHECKSUM_SIZE,
@@ -22,25 +28,12 @@ from rocketpy.broker_core.codec.layout import (
     HEADER_V4_SIZE,
     MAGIC_V1,
     MAX_PROPERTIES,
-    PROPERTY_SEPARATOR,
 )
-from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import Host
 
 _EMPTY = pa.scalar(b"", pa.binary())
 _POSITIVE = 0x7FFFFFFF
-# "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
-_FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
-_CHECKSUM = np.dtype(
-    [
-        ("head", f"V{len(CHECKSUM_HEAD)}"),
-        ("low", "<u4"),
-        ("middle", "<u4"),
-        ("high", "<u2"),
-        ("end", "u1"),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,21 +83,9 @@ class RecordRun:
         if self._rest_crcs is not None:
             rest_lengths = self.sizes - HEADER_V4_SIZE - CHECKSUM_SIZE
             crcs = joined_crcs(row_crcs(self._headers), self._rest_crcs, rest_lengths)
-            parts.append(_fixed(_checksums(crcs)))
+            parts.append(_fixed(checksum_properties(crcs)))
         joined = pc.binary_join_element_wise(*parts, _EMPTY)
         self.data = np.frombuffer(joined.buffers()[2] or b"", np.uint8)
-
-
-def _checksums(crcs: Crcs) -> npt.NDArray[np.void]:
-    """Return each record check sum as the property that ends the record."""
-    numbers = crcs & _POSITIVE
-    text = np.empty(len(numbers), _CHECKSUM)
-    text["head"] = np.void(CHECKSUM_HEAD)
-    text["low"] = _FOUR_DIGITS[numbers % 10_000]
-    text["middle"] = _FOUR_DIGITS[numbers // 10_000 % 10_000]
-    text["high"] = _FOUR_DIGITS[numbers // 100_000_000] & 0xFFFF
-    text["end"] = PROPERTY_SEPARATOR
-    return text
 
 
 def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
