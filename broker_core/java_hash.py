@@ -110,9 +110,7 @@ def _sums_by_row(
         return hashes
     width = int(lengths[0])
     if (lengths == width).all():  # keys of one form: one product with the powers
-        return np.asarray(
-            (data.reshape(-1, width) * powers[width - 1 :: -1]).sum(1, dtype=np.uint32)
-        )
+        return np.asarray(data.reshape(-1, width) @ powers[width - 1 :: -1])
     distance = np.repeat(ends, lengths) - np.arange(1, data.size + 1)
     terms = data * powers[distance]
     filled = np.flatnonzero(lengths)  # reduceat would give a neighbour's byte for an empty row

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.decoder import topics
-from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.gather import Ints, packed
 from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import (
@@ -248,7 +248,7 @@ def _hashed(column: pa.Array, prefix: str) -> tuple[Ints, Ints]:
 
 
 def _hashed_words(keys: pa.Array, prefix: str) -> tuple[Ints, Ints]:
-    if not pc.any(pc.match_substring(keys, KEY_SEPARATOR)).as_py():
+    if not (packed(keys)[0] == ord(KEY_SEPARATOR)).any():
         return _hashed(keys, prefix)
     words = pc.split_pattern(pc.fill_null(keys, ""), KEY_SEPARATOR)
     parents = pc.list_parent_indices(words).to_numpy(zero_copy_only=False)
