@@ -120,6 +120,11 @@ class DiskFile:
         """Return when all that was written is durable."""
         _sync(self._fd)
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether it was removed, or replaced, since it was opened."""
+        return os.fstat(self._fd).st_nlink == 0
+
     def __del__(self) -> None:
         fd = getattr(self, "_fd", -1)
         if fd >= 0:
