@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _MASK = 0xFFFFFFFF
-_CHANGING_DIGITS = 12  # of a unique key: time and counter
 _POWERS = [pow(31, exponent, 1 << 32) for exponent in range(256)]
 
 assert sys.byteorder == "little"  # the codec reads Arrow's buffers, which are
@@ -46,28 +45,10 @@ def index_key_hash(text: str) -> int:
     return 0 if value == 1 << 31 else value  # Math.abs(Integer.MIN_VALUE) is negative in Java
 
 
-def unique_key_hash(topic: str, key: str) -> int:
-    """Return index_key_hash(f"{topic}#{key}") for a unique key.
-
-    All but its last digits are the same for all keys of a process, and hashed once.
-    """
-    if not key.isascii():
-        return index_key_hash(f"{topic}#{key}")
-    head, tail = key[:-_CHANGING_DIGITS], key[-_CHANGING_DIGITS:]
-    value = _head_hash(f"{topic}#{head}") * _POWERS[len(tail)] + string_hash(tail) & _MASK
-    value = (1 << 32) - value if value > 1 << 31 else value
-    return 0 if value == 1 << 31 else value
-
-
-@lru_cache(maxsize=256)
-def _head_hash(text: str) -> int:
-    return string_hash(text)
-
-
 @lru_cache(maxsize=4096)
-def tag_hashes(topic: str, tag: str) -> tuple[int, int]:
-    """Return a tag's code and its index hash, kept: tags are few and come again and again."""
-    return string_hash(tag), index_key_hash(f"{topic}#T#{tag}")
+def tag_hash(tag: str) -> int:
+    """Return string_hash(tag), kept: tags are few and come again and again."""
+    return string_hash(tag)
 
 
 def string_hashes(column: pa.Array, prefix: str = "") -> npt.NDArray[np.int32]:

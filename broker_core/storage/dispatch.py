@@ -25,8 +25,7 @@ from rocketpy.broker_core.java_hash import (
     index_key_hash,
     string_hash,
     string_hashes,
-    tag_hashes,
-    unique_key_hash,
+    tag_hash,
 )
 from rocketpy.broker_core.message import (
     KEY_SEPARATOR,
@@ -117,15 +116,19 @@ class Dispatch:
 
 
 def put_all(found: Sequence[Dispatch], parts: StoreParts, *, index_from: int = 0) -> None:
-    """Write queue and index entries of records that follow each other in the log.
-
-    Index entries go in log order, whatever the topics: the header of an index file tells by its
-    last entry up to where the log is indexed.
-    """
+    """Write queue and index entries of records that follow each other in the log."""
     for dispatch in found:
         dispatch.put_units(parts)
-    if not parts.config.message_index:
-        return
+    if parts.config.message_index:
+        put_index(found, parts, index_from=index_from)
+
+
+def put_index(found: Sequence[Dispatch], parts: StoreParts, *, index_from: int = 0) -> None:
+    """Write index entries of records that follow each other in the log.
+
+    They go in log order, whatever the topics: the header of an index file tells by its last entry
+    up to where the log is indexed.
+    """
     columns = [dispatch.index_columns(index_from) for dispatch in found]
     if len(columns) > 1:
         merged = [np.concatenate(column) for column in zip(*columns, strict=True)]
@@ -273,7 +276,7 @@ def tag_code_of(message: Message, stored_ms: int, config: StoreConfig) -> int:
         if level:
             return stored_ms + config.delay_ms(level)
     tag = message.properties.get(TAGS)
-    return tag_hashes(message.topic, tag)[0] if tag else 0
+    return tag_hash(tag) if tag else 0
 
 
 class PlacedOne(NamedTuple):
@@ -286,7 +289,7 @@ class PlacedOne(NamedTuple):
 
 
 def dispatch_one(message: Message, placed: PlacedOne, size: int, parts: StoreParts) -> None:
-    """Write the queue entry and the index entries of one message."""
+    """Write the queue entry of one message; its index entries come later (indexing.py)."""
     kind = message.sys_flag & TRANSACTION_MASK
     if kind in (0, _COMMIT):
         code = tag_code_of(message, placed.stored_ms, parts.config)
@@ -295,20 +298,3 @@ def dispatch_one(message: Message, placed: PlacedOne, size: int, parts: StorePar
             code = int(ext.put(np.array([code]), np.array([placed.stored_ms]))[0])
         queue = parts.queues.get(message.topic, message.queue_id)
         queue.put_one(placed.queue_offset, QueueUnit(placed.physical_offset, size, code))
-    if parts.config.message_index and kind != _ROLLBACK:
-        hashes = index_hashes_of(message)
-        parts.index.put_few(hashes, placed.physical_offset, placed.stored_ms)
-
-
-def index_hashes_of(message: Message) -> list[int]:
-    """Return the hashes of one message's index entries: unique key, each key, the tag."""
-    topic, properties = message.topic, message.properties
-    unique, keys = properties.get(UNIQ_KEY), properties.get(KEYS)
-    hashes = [unique_key_hash(topic, unique)] if unique else []
-    if keys:
-        words = keys.split(KEY_SEPARATOR)
-        hashes += [index_key_hash(f"{topic}#{word}") for word in words if word]
-    tag = properties.get(TAGS)
-    if tag:
-        hashes.append(tag_hashes(topic, tag)[1])
-    return hashes

@@ -26,7 +26,7 @@ class MessageIndex:
         self.folder = root / INDEX
         self._slots, self._entries, self._disk, self._writable = slots, entries, disk, writable
         self._last: IndexFile | None = None
-        self._open: dict[str, IndexFile] = {}  # for look-ups; a name is never used twice
+        self._open: dict[str, IndexFile] = {}  # for look-ups
 
     def names(self) -> list[str]:
         """Return the names of the index files, the oldest first."""
@@ -52,7 +52,9 @@ class MessageIndex:
         known, found = self._open, dict[str, IndexFile]()
         for name in self.names():
             with suppress(FileNotFoundError):
-                found[name] = known.get(name) or self.file(name)
+                file = known.get(name)
+                # One that was cut off and removed may have come back under its name.
+                found[name] = file if file and not file.file.is_removed else self.file(name)
         self._open = found  # at once: threads share this
         return list(found.values())
 
@@ -64,19 +66,10 @@ class MessageIndex:
                 column[done:] for column in (hashes, physical_offsets, timestamps)
             )
 
-    def put_few(self, hashes: list[int], physical_offset: int, timestamp: int) -> None:
-        """Insert the entries of one message, in a new file where they do not fit."""
-        while hashes:
-            done = 0
-            if self._last is not None:  # mostly the one that was written to last
-                done = self._last.put_few(hashes, physical_offset, timestamp)
-            if not done:
-                done = self._open_file(timestamp).put_few(hashes, physical_offset, timestamp)
-            hashes = hashes[done:]
-
     def _open_file(self, now_ms: int) -> IndexFile:
-        if self._last is not None and not self._last.is_full:
-            return self._last
+        last = self._last
+        if last is not None and not last.is_full and not last.file.is_removed:  # by others
+            return last
         names = self.names()
         if names:
             self._last = self.file(names[-1])

@@ -9,7 +9,6 @@ I8  What the header does not count does not exist. Entries are written first, th
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +30,6 @@ from rocketpy.broker_core.storage.layout import (
 _ENTRY_SIZE = INDEX_ENTRY.itemsize
 _SLOT_SIZE = INDEX_SLOT.itemsize
 _MOST_SECONDS = 0x7FFFFFFF
-_SLOT = struct.Struct(">i")
 
 
 class IndexHeader(NamedTuple):
@@ -153,45 +151,6 @@ class IndexFile:
         chained[is_first] = found
         previous[order] = chained
         return previous, by_slot[is_last], by_number[is_last], int((found == 0).sum())
-
-    def put_few(self, hashes: list[int], physical_offset: int, timestamp: int) -> int:
-        """Insert as many of one message's entries as fit; return how many did."""
-        header = self.header()
-        hashes = hashes[: self.entries - header.count]
-        if not hashes:
-            return 0
-        if header.count == 1:
-            header = header._replace(
-                begin_timestamp=timestamp, begin_physical_offset=physical_offset
-            )
-        seconds = min(max(timestamp - header.begin_timestamp, 0) // 1000, _MOST_SECONDS)
-        view = self.file.memory
-        newest: dict[int, int] = {}  # slot -> entry
-        entries, used = [], 0
-        for number, key_hash in enumerate(hashes, header.count):
-            slot = key_hash % self.slots
-            previous = newest.get(slot)
-            if previous is None:
-                (previous,) = _SLOT.unpack_from(view, INDEX_HEADER_SIZE + slot * _SLOT_SIZE)
-                if previous >= header.count:  # left by an insert that died
-                    previous = self._settle(previous, header.count)
-                used += previous == 0
-            newest[slot] = number
-            entries.append(INDEX_ENTRY_STRUCT.pack(key_hash, physical_offset, seconds, previous))
-        self.file.write(b"".join(entries), self._entry_at(header.count))
-        for slot, number in newest.items():
-            self.file.poke(_SLOT.pack(number), INDEX_HEADER_SIZE + slot * _SLOT_SIZE)
-        self._write_header(
-            IndexHeader(
-                header.begin_timestamp,
-                timestamp,
-                header.begin_physical_offset,
-                physical_offset,
-                header.used_slots + used,
-                header.count + len(hashes),
-            )
-        )
-        return len(hashes)
 
     def cut(self, physical_offset: int, end_ms: int) -> None:
         """Take out the entries of records from an offset on, and what inserts that died left.

@@ -95,8 +95,10 @@ CHECKPOINT_SIZE = 4096
 
 TAIL_STRUCT = struct.Struct("<8sqqq")  # magic, end of the log, newest store time, check
 TAIL_MAGIC = b"RPYTAIL1"
-FLUSHED_STRUCT = struct.Struct("<qq")  # durable end of the log, and its complement as check
-FLUSHED_AT = 512  # a disk sector of its own: it is written without the lock
+# Each mark has a disk sector of its own, as it is written by itself.
+MARK_STRUCT = struct.Struct("<qq")  # a physical offset, and its complement as check
+FLUSHED_AT = 512  # up to here the log is durable
+INDEXED_AT = 1024  # up to here the log is in the index
 TAIL_FILE_SIZE = 4096
 
 assert QUEUE_UNIT_SIZE == QUEUE_UNIT_STRUCT.size == 20

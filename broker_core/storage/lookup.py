@@ -12,6 +12,7 @@ from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.java_hash import index_key_hash
+from rocketpy.broker_core.storage.indexing import places_of
 from rocketpy.broker_core.storage.parts import StoreParts
 
 
@@ -25,11 +26,11 @@ def find_by_key(
 ) -> list[pa.RecordBatch]:
     """Return the messages that have a key or unique key, in log order.
 
-    The index only knows hashes and seconds: each record is asked whether it is really meant.
+    Index files only know hashes and seconds: each record is asked whether it is really meant.
     """
-    hits = parts.index.find(index_key_hash(f"{topic}#{key}"))
+    hits = places_of(parts, index_key_hash(f"{topic}#{key}"))
     oldest = parts.log.min_offset()
-    offsets = np.array(sorted({offset for offset, _ in hits if offset >= oldest}), np.int64)
+    offsets = np.array(sorted(offset for offset in hits if offset >= oldest), np.int64)
     needed = [
         name
         for name in ("topic", "keys", "uniq_key", "store_timestamp")

@@ -26,6 +26,7 @@ from rocketpy.broker_core.storage.checkpoint import (
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import is_address
 from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_all
+from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import CUT, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.salvage import next_sound_record
@@ -109,6 +110,9 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     """
     start, stored_ms = (state.end, state.stored_ms) if state else _end_by_queues(parts)
     parts.index.cut(start, stored_ms)
+    if state is None and parts.tail.indexed() is None:
+        mark_indexed(parts, start)  # another program wrote it, and its index
+    catch_up(parts, TailState(start, stored_ms))
     replay = _Replay(parts, start, index_from=start)
     try:
         replay.run()
@@ -117,6 +121,7 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     _cut_log(parts, replay.end)
     settled = TailState(PhysicalOffset(replay.end), max(stored_ms, replay.stored_ms))
     parts.tail.write(settled)
+    mark_indexed(parts, settled.end)
     parts.tail.sync()
     return settled
 
@@ -145,6 +150,8 @@ def recover(
     # The checkpoint goes back to what is left first: a second crash must not trust the old one.
     checkpoint = checkpoint._replace(index_msg_timestamp=indexed_ms)
     write_checkpoint(parts.root, checkpoint, parts.disk, as_of_ns=0)
+    if parts.config.message_index:
+        mark_indexed(parts, index_from)  # nor must one who settles, should we die
     for name in doubtful:
         parts.index.remove(name)
     log.info("recovering %s from offset %d", parts.root, start)
@@ -161,6 +168,7 @@ def recover(
     stored_ms = replay.stored_ms or _end_by_queues(parts)[1]
     state = TailState(PhysicalOffset(replay.end), stored_ms)
     parts.tail.write(state)
+    mark_indexed(parts, state.end)
     parts.tail.sync()
     return state
 

@@ -32,12 +32,14 @@ from rocketpy.broker_core.storage.disk import Disk, remove_unfinished
 from rocketpy.broker_core.storage.dispatch import PlacedOne
 from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.flush import Flusher
+from rocketpy.broker_core.storage.indexing import is_behind
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
 from rocketpy.broker_core.storage.lock import Openers, forks, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
 from rocketpy.broker_core.storage.support import adapt, is_store, note_sizes, refuse_unsupported
+from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
 
 log = logging.getLogger(__name__)
@@ -111,8 +113,7 @@ class MessageStore:
             remove_unfinished(self.root)
             recover(self.parts)
         self._writer.mark_open()
-        with self._writer.owned() as state:
-            make_checkpoint(self.parts, self._flusher, state)
+        self.checkpoint()
 
     def require_open(self) -> None:
         """Raise if the store was closed."""
@@ -193,6 +194,12 @@ class MessageStore:
             if state is not None:
                 self._flusher.flush_to(state.end)
 
+    def checkpoint(self) -> TailState:
+        """Make all that was appended durable, its queue and index entries too, and note so."""
+        state = self._writer.catch_up()
+        make_checkpoint(self.parts, self._flusher, state)
+        return state
+
     def clean(self) -> list[Path]:
         """Delete what retention no longer keeps."""
         self._require_own()
@@ -213,8 +220,8 @@ class MessageStore:
         if self.read_only or self._forks != forks():
             return
         try:
-            with self._writer.owned() as state:
-                make_checkpoint(self.parts, self._flusher, state)
+            with self._writer.owned():
+                self.checkpoint()
                 self._writer.is_closed = True
                 if self._openers.leave():
                     self._disk.remove(self.root / ABORT)
@@ -223,7 +230,7 @@ class MessageStore:
             self.parts.forget_files()
 
     def _keep(self) -> None:
-        """Sync the log every half second, all else now and then, and delete expired files."""
+        """Every half second sync the log and index what was sent; the rest now and then."""
         config = self.parts.config
         checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
         retention_due = time.monotonic() + _RETENTION_INTERVAL_S
@@ -233,11 +240,10 @@ class MessageStore:
                 state = self.parts.tail.glimpse()
                 if state is not None:
                     self._flusher.flush_to(state.end)
+                    if is_behind(self.parts, state):
+                        self._writer.catch_up()
                 if time.monotonic() >= checkpoint_due and state != checkpointed:
-                    with self._writer.owned() as state:
-                        pass
-                    make_checkpoint(self.parts, self._flusher, state)
-                    checkpointed = state
+                    checkpointed = self.checkpoint()
                     checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
                 if time.monotonic() >= retention_due:
                     self.clean()

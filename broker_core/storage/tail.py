@@ -4,7 +4,8 @@
 append. One that died leaves bytes behind `end`, and the next holder finishes or cuts what it left;
 so does Apache's broker, which does not know of this file. `flushed` is
 written by whoever synced the log; it may lag, it never runs ahead of what is durable, so damage
-below it cannot be the trace of a crash.
+below it cannot be the trace of a crash. `indexed` is the lock holder's again: single sends leave
+their index entries to be written later, many at once (indexing.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from rocketpy.broker_core.message import PhysicalOffset
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.layout import (
     FLUSHED_AT,
-    FLUSHED_STRUCT,
+    INDEXED_AT,
+    MARK_STRUCT,
     TAIL,
     TAIL_FILE_SIZE,
     TAIL_MAGIC,
@@ -42,20 +44,27 @@ class TailFile:
     """The shared end of the log."""
 
     def __init__(self, root: Path, disk: Disk, *, writable: bool) -> None:
-        path = root / TAIL
-        self._file: DiskFile | None
-        is_whole = path.exists() and path.stat().st_size == TAIL_FILE_SIZE
+        self._path, self._disk = root / TAIL, disk
+        self._file: DiskFile | None = None
+        is_whole = self._path.exists() and self._path.stat().st_size == TAIL_FILE_SIZE
         if writable and not is_whole:
             # Allocated, so that a full disk cannot keep an append from being marked.
-            self._file = disk.create(path, TAIL_FILE_SIZE, allocated=TAIL_FILE_SIZE)
-        else:
-            self._file = disk.open(path, writable=writable) if path.exists() else None
+            self._file = disk.create(self._path, TAIL_FILE_SIZE, allocated=TAIL_FILE_SIZE)
+        elif writable:
+            self._file = disk.open(self._path, writable=True)
+
+    def _found(self) -> DiskFile | None:
+        """Return the file; to a reader it may be missing until somebody writes to the store."""
+        if self._file is None and self._path.exists():
+            self._file = self._disk.open(self._path, writable=False)
+        return self._file
 
     def read(self) -> TailState | None:
         """Return the state; None if it was never written, or does not match its check."""
-        if self._file is None or self._file.size < TAIL_STRUCT.size:
+        file = self._file or self._found()
+        if file is None or file.size < TAIL_STRUCT.size:
             return None
-        magic, end, stored_ms, check = TAIL_STRUCT.unpack_from(self._file.memory)
+        magic, end, stored_ms, check = TAIL_STRUCT.unpack_from(file.memory)
         is_sound = magic == TAIL_MAGIC and check == check_of(end, stored_ms)
         return TailState(end, stored_ms) if is_sound else None
 
@@ -82,14 +91,28 @@ class TailFile:
 
     def flushed(self) -> int:
         """Return an end up to which the log is durable: a lower bound."""
-        data = self._file.read(FLUSHED_AT, FLUSHED_STRUCT.size) if self._file else b""
-        if len(data) < FLUSHED_STRUCT.size:
-            return 0
-        end, complement = FLUSHED_STRUCT.unpack(data)
-        return int(end) if end == ~complement else 0
+        return self._mark(FLUSHED_AT) or 0
 
     def write_flushed(self, end: int) -> None:
         """Say that the log is durable up to `end`. Needs no lock."""
-        assert self._file is not None
         if end > self.flushed():
-            self._file.write(FLUSHED_STRUCT.pack(end, ~end), FLUSHED_AT)
+            assert self._file is not None
+            self._file.write(MARK_STRUCT.pack(end, ~end), FLUSHED_AT)
+
+    def indexed(self) -> int | None:
+        """Return the end up to which the log is in the index; None if that is not known."""
+        return self._mark(INDEXED_AT)
+
+    def write_indexed(self, end: int) -> None:
+        """Say that the log is in the index up to `end`. Call while holding the store's lock."""
+        assert self._file is not None
+        self._file.poke(MARK_STRUCT.pack(end, ~end), INDEXED_AT)
+
+    def _mark(self, at: int) -> int | None:
+        """Return a mark; None if it was never written, or does not match its check."""
+        file = self._found()
+        data = file.read(at, MARK_STRUCT.size) if file else b""
+        if len(data) < MARK_STRUCT.size:
+            return None
+        number, complement = MARK_STRUCT.unpack(data)
+        return int(number) if number == ~complement else None

@@ -1,4 +1,4 @@
-"""Appending: one call places records in the log and their entries in queues and index.
+"""Appending: one call places records in the log, their entries in queues and, of a batch, index.
 
 I5  What a reader can find through a queue is whole: records are written before their entries.
 I6  The log's end is published last. An append that dies, or fails, leaves nothing that counts: the
@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from rocketpy.broker_core.storage.dispatch import (
     put_all,
     stable_order,
 )
+from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.lock import StoreLock
 from rocketpy.broker_core.storage.parts import StoreParts
@@ -63,9 +64,12 @@ class Placed(NamedTuple):
 class Writer:
     """Appends to a store, together with any number of other processes."""
 
+    most_unindexed: ClassVar[int] = 1024  # messages whose index entries it leaves for later
+
     def __init__(self, parts: StoreParts, lock: StoreLock, clock: Clock) -> None:
         self._parts, self._lock, self._clock = parts, lock, clock
         self.is_closed = False
+        self._unindexed = 0
         # Where queues end: holds while the log ends where our last append left it.
         self._seen_end = -1
         self._queue_ends: dict[tuple[str, int], int] = {}
@@ -85,6 +89,13 @@ class Writer:
             state = settle(self._parts, state)
         return state
 
+    def catch_up(self) -> TailState:
+        """Write the index entries that sends left for later; return the end they go up to."""
+        with self.owned() as state:
+            catch_up(self._parts, state)
+            self._unindexed = 0
+            return state
+
     def mark_open(self) -> None:
         """Leave the sign of an open store, which an unclean stop does not take away."""
         path = self._parts.root / ABORT
@@ -98,6 +109,7 @@ class Writer:
         row = int(batch.run.sizes.argmax())
         self._refuse_larger_than_file(int(batch.run.sizes[row]), f"row {row}")
         with self.owned() as state:
+            catch_up(self._parts, state)  # what is before this batch comes first
             stored_ms = max(self._clock.now_ms(), state.stored_ms)
             ends = {
                 queue_id: self._next_offset(batch.topic, queue_id, state)
@@ -124,6 +136,7 @@ class Writer:
                 counts = np.bincount(batch.queue_ids)
                 new_ends = {queue_id: old + int(counts[queue_id]) for queue_id, old in ends.items()}
                 self._publish(TailState(end, stored_ms), batch.topic, new_ends)
+                mark_indexed(self._parts, end)
             except BaseException:
                 self._undo(state, batch.topic, ends)
                 raise
@@ -146,6 +159,9 @@ class Writer:
         self._lock.acquire(self._parts.config.lock_timeout_s)
         try:
             state = self._settled()
+            self._unindexed += 1
+            if self._unindexed > self.most_unindexed:
+                self.catch_up()  # before the message: if it fails, nothing is stored
             queue_offset = self._next_offset(message.topic, message.queue_id, state)
             at = self._place_one(draft.size, state.end)
             end = PhysicalOffset(at + draft.size)

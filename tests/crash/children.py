@@ -128,7 +128,7 @@ class Zygote:
         writer: int,
         seed: int,
         limit: int = 1_000_000,
-        phase: Literal["never", "open", "write", "close"] = "never",
+        phase: Literal["never", "open", "write", "index", "close"] = "never",
         kill_at: int = 1,
         flush: Literal["sync", "async"] = "sync",
     ) -> Child:

@@ -101,6 +101,8 @@ def write_until_full(
             else:
                 workload.send(store, batch[0])
             stored.update(sent.id for sent in batch)
+            if number % 2:
+                store._store._writer.catch_up()
             if number % 11 == 0:
                 end = store.queues("orders")[0][1]
                 store.commit(f"group-{writer}-{number}", "orders", {0: end})
@@ -117,7 +119,7 @@ def test_a_full_disk_loses_nothing_and_stores_no_half_message(
     with open_store(small_disk / "store") as store:
         workload.create_topics(store)
         stored: set[Id] = set()
-        for pages in range(0, 60, 1 if is_soak else 4):
+        for pages in range(0, 60, 1 if is_soak else 3):
             filler.leave(pages * PAGE)
             more, error = write_until_full(store, pages, random.Random(pages))
             assert error is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +19,7 @@ import rocketpy
 pytestmark = pytest.mark.crash
 
 SIGKILL = -9
+QUIET = replace(workload.CONFIG, flush_interval_ms=1_000_000_000)  # indexes nothing by itself
 
 
 class Chain:
@@ -126,6 +129,41 @@ def test_a_store_killed_while_it_closes_loses_nothing(
         if has_closed:
             break
     assert has_closed
+
+
+@pytest.mark.parametrize("is_in_use", [False, True])
+def test_a_writer_killed_while_it_indexes_loses_nothing_and_indexes_nothing_twice(
+    folder: Path, zygote: Zygote, is_in_use: bool
+) -> None:
+    """If the store is in use nobody recovers it: the next to index goes on from what is there."""
+    for kill_at in range(1, 100):
+        chain = Chain(folder / f"store-{kill_at}")
+        with ExitStack() as stack:
+            if is_in_use:
+                store = stack.enter_context(rocketpy.open(chain.root, config=QUIET))
+            child = zygote.start(
+                chain.root, writer=0, seed=4, limit=30, phase="index", kill_at=kill_at
+            )
+            has_indexed = child.wait_for("indexed")
+            if is_in_use:
+                notes = child.notes()
+                check(store, acknowledged=notes.acknowledged, tried=notes.tried)
+        chain.judge(child)
+        with rocketpy.open(chain.root, config=workload.CONFIG, read_only=True) as closed:
+            entries = index_entries(closed)
+            assert len(set(entries)) == len(entries)
+        if has_indexed:
+            break
+    assert has_indexed
+    assert kill_at > 10
+
+
+def index_entries(store: rocketpy.Store) -> list[tuple[int, int]]:
+    """Return hash and place of each entry that the index counts."""
+    index = store._store.parts.index
+    files = [index.file(name) for name in index.names()]
+    views = [file.entry_view[1 : file.header().count] for file in files]
+    return [(int(e["key_hash"]), int(e["physical_offset"])) for view in views for e in view]
 
 
 def test_writers_go_on_when_one_of_them_is_killed(

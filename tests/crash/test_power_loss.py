@@ -18,8 +18,8 @@ from tests.crash.workload import Id, Sent
 import rocketpy
 from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.writer import Writer
 
 pytestmark = pytest.mark.crash
 
@@ -45,6 +45,11 @@ class SlowClock:
         return self.now
 
 
+@pytest.fixture(autouse=True)
+def _index_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Writer, "most_unindexed", 5)
+
+
 # Tag codes in files of their own, of which one more may be torn.
 CONFIG_EXT = replace(CONFIG, consume_queue_ext=True, consume_queue_ext_file_size=256)
 
@@ -66,10 +71,7 @@ def open_store(
 
 def checkpoint(store: rocketpy.Store) -> None:
     """Do what the background thread does every ten seconds."""
-    inner = store._store
-    with inner._writer.owned() as state:
-        pass
-    make_checkpoint(inner.parts, inner._flusher, state)
+    store._store.checkpoint()
 
 
 def store_messages(

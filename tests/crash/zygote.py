@@ -21,6 +21,9 @@ from tests.crash.killing_disk import KillingDisk
 import rocketpy
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.writer import Writer
+
+Writer.most_unindexed = 5  # so that writers die while they index as well
 
 
 class Diary:
@@ -76,10 +79,25 @@ def run(task: dict[str, Any], diary: Diary) -> None:
         acknowledged=acknowledged,
     )
     diary.note("written")
+    if phase == "index":
+        leave_unindexed(store, diary, task["writer"])
+        disk.arm()
+        store._store._writer.catch_up()
+        diary.note("indexed")
     if phase == "close":
         disk.arm()
     store.close()
     diary.note("closed")
+
+
+def leave_unindexed(store: rocketpy.Store, diary: Diary, writer: int) -> None:
+    """Send some messages whose index entries come later: several files of them."""
+    Writer.most_unindexed = 1000
+    for number in range(10_000, 10_025):
+        sent = workload.message(workload.Id(writer, number), "orders")
+        diary.trying([sent])
+        workload.send(store, sent)
+        diary.acknowledged([sent])
 
 
 def main() -> None:

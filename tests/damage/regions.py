@@ -26,7 +26,8 @@ CHECKPOINT = (
 )  # fmt: skip
 TAIL = (
     ("magic", 8), ("end", 8), ("stored ms", 8), ("unused 1", 512 - 24), ("flushed", 8),
-    ("complement", 8), ("unused 2", 4096 - 528),
+    ("complement", 8), ("unused 2", 1024 - 528), ("indexed", 8), ("complement of indexed", 8),
+    ("unused 3", 4096 - 1040),
 )  # fmt: skip
 BLANK = (("size", 4), ("magic", 4))
 MAGIC_BLANK = 0xCBD43194

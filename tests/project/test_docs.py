@@ -184,10 +184,11 @@ def test_the_checkpoint_is_documented() -> None:
 
 def test_the_tail_is_documented() -> None:
     first = struct_fields(layout.TAIL_STRUCT.format, ["magic", "end", "stored_ms", "check"])
-    second = struct_fields(
-        layout.FLUSHED_STRUCT.format, ["flushed", "complement"], layout.FLUSHED_AT
-    )
-    assert documented("rocketpy/tail") == [*first, *second]
+    marks = [
+        *struct_fields(layout.MARK_STRUCT.format, ["flushed", "complement"], layout.FLUSHED_AT),
+        *struct_fields(layout.MARK_STRUCT.format, ["indexed", "complement"], layout.INDEXED_AT),
+    ]
+    assert documented("rocketpy/tail") == [*first, *marks]
     assert f"`{layout.TAIL_MAGIC.decode()}`" in section("rocketpy/tail")
     assert layout.TAIL_STRUCT.format.startswith("<")
 

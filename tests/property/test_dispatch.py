@@ -12,11 +12,11 @@ from tests.property.strategies import NAMES, TEXTS, messages
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.record import encode_record
 from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import (
     dispatches,
-    index_hashes_of,
     indexed,
     queued,
     tag_code_of,
@@ -42,6 +42,13 @@ def dispatched(draw: st.DrawFn) -> Message:
         sys_flag=message.sys_flag & ~0xC | draw(KINDS),
         store_timestamp_ms=draw(st.integers(0, 1 << 50)),
     )
+
+
+def index_hashes_of(message: Message) -> list[int]:
+    """Return what one message is found by: its unique key, each key, its tag."""
+    unique, keys, tag = (message.properties.get(name, "") for name in ("UNIQ_KEY", "KEYS", "TAGS"))
+    words = [unique, *keys.split(" "), f"T#{tag}" if tag else ""]
+    return [index_key_hash(f"{message.topic}#{word}") for word in words if word]
 
 
 @given(st.lists(dispatched(), min_size=1, max_size=8), st.integers(0, 1 << 40))

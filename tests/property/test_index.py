@@ -45,7 +45,8 @@ def test_many_entries_at_once_make_the_files_that_few_by_few_make(
         now_ms = BEGIN_MS
         for number, (keys, later_ms) in enumerate(entries):
             now_ms = min(now_ms + later_ms, 5_000_000_000_000)
-            by_one.put_few(list(keys), 100 * number, now_ms)
+            same = np.ones(len(keys), np.int64)
+            by_one.put(np.array(keys), 100 * number * same, now_ms * same)
             hashes += keys
             offsets += [100 * number] * len(keys)
             times += [now_ms] * len(keys)

@@ -40,6 +40,7 @@ from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.file_sequence import file_starts
 from rocketpy.broker_core.storage.flush import Flusher
+from rocketpy.broker_core.storage.indexing import mark_indexed
 from rocketpy.broker_core.storage.layout import (
     ABORT,
     CHECKPOINT,
@@ -203,6 +204,7 @@ class _Repair:
             rebuild = self._rebuild(mender, end)
         state = TailState(PhysicalOffset(end), rebuild.stored_ms)
         rebuild.parts.tail.write(state)
+        mark_indexed(rebuild.parts, end)
         make_checkpoint(rebuild.parts, Flusher(rebuild.parts), state)
         return RepairReport(
             path=path,

@@ -11,7 +11,7 @@ I6   `rocketpy/tail` ends where the log ends, or where another writer took over 
 I7   Slots, chains and header of an index file are what its entries say.
 I8   What an index file does not count is zero, but for what inserts that died have left.
 I9   An index entry points at a record that has its key and time; every key of every record is in
-     the index.
+     the index, but for the newest ones of a store that is open or was killed.
 I10  The checkpoint's times are 0 or those of records; unused bytes are zero.
 I11  Metadata can be read, knows every topic that has queues, and no group is beyond its queue.
 I12  Records match their check sums.

@@ -185,7 +185,7 @@ class IndexCheck:
         is_tag = np.isin(keys, table["tag_keys"], assume_unique=True)
         first_tag = int(rows[self._seen & is_tag].min(initial=len(table)))
         is_needed = ~is_tag | (rows >= first_tag)
-        is_needed &= table.values("physical_offsets", rows) < table.settled_end
+        is_needed &= table.values("physical_offsets", rows) < table.indexed_end
         if not self._parts.index.names():
             if is_needed.any():
                 text = "there are messages with keys, but no index file"

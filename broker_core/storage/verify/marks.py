@@ -11,9 +11,10 @@ from rocketpy.broker_core.storage.layout import (
     CHECKPOINT_SIZE,
     CHECKPOINT_STRUCT,
     FLUSHED_AT,
-    FLUSHED_STRUCT,
+    INDEXED_AT,
     LOCK,
     LOCK_TEXT,
+    MARK_STRUCT,
     TAIL,
     TAIL_FILE_SIZE,
     TAIL_MAGIC,
@@ -26,6 +27,7 @@ from rocketpy.broker_core.storage.verify.problems import Problem
 from rocketpy.broker_core.storage.verify.records import RecordTable
 
 _LONG = 8
+_MARKS = {"durable": FLUSHED_AT, "indexed": INDEXED_AT}  # in the order of their places
 
 
 def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterator[Problem]:
@@ -38,8 +40,11 @@ def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterat
         yield Problem("I6", path, min(len(data), TAIL_FILE_SIZE), f"has {len(data)} bytes")
     data = data.ljust(TAIL_FILE_SIZE, b"\0")
     magic, end, stored_ms, check = TAIL_STRUCT.unpack_from(data)
-    yield from _zero_between(path, data, TAIL_STRUCT.size, FLUSHED_AT)
-    yield from _zero_between(path, data, FLUSHED_AT + FLUSHED_STRUCT.size, TAIL_FILE_SIZE)
+    unused_from = TAIL_STRUCT.size
+    for at in _MARKS.values():
+        yield from _zero_between(path, data, unused_from, at)
+        unused_from = at + MARK_STRUCT.size
+    yield from _zero_between(path, data, unused_from, TAIL_FILE_SIZE)
     if magic != TAIL_MAGIC:
         yield Problem("I6", path, 0, f"begins with {magic!r}; the next writer makes it anew")
         return
@@ -47,13 +52,13 @@ def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterat
         text = f"the end {end} and the time {stored_ms} do not match their check"
         yield Problem("I6", path, _LONG, text)
     yield from _check_end(path, table, end, stored_ms, log_end.now())
-    flushed, complement = FLUSHED_STRUCT.unpack_from(data, FLUSHED_AT)
-    if (flushed, complement) != (0, 0) and flushed != ~complement:
-        text = f"the durable end {flushed} and its complement {complement} do not agree"
-        yield Problem("I6", path, FLUSHED_AT, text)
-    elif flushed > end:
-        text = f"the durable end {flushed} is behind the end {end}"
-        yield Problem("I6", path, FLUSHED_AT, text)
+    for what, at in _MARKS.items():
+        mark, complement = MARK_STRUCT.unpack_from(data, at)
+        if (mark, complement) != (0, 0) and mark != ~complement:
+            text = f"the {what} end {mark} and its complement {complement} do not agree"
+            yield Problem("I6", path, at, text)
+        elif mark > end:
+            yield Problem("I6", path, at, f"the {what} end {mark} is behind the end {end}")
 
 
 def _check_end(

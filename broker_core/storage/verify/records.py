@@ -42,6 +42,7 @@ class RecordTable:
     config: StoreConfig
     log_start: int  # the oldest byte that the log still has
     settled_end: int = (1 << 63) - 1  # from here on an append may be under way: entries come later
+    indexed_end: int = (1 << 63) - 1  # from here on index entries come later
     queue_numbers: dict[tuple[str, int], int] = field(default_factory=dict)
     end: int = 0  # of the log; 0 until the walk has ended
     columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)

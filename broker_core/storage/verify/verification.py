@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from rocketpy.broker_core.storage.indexing import unindexed_from
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.verify.index import IndexCheck
@@ -32,6 +33,7 @@ def verify(parts: StoreParts, progress: Progress | None = None) -> Iterator[Prob
     tail = parts.tail.read()
     if tail is not None and not is_clean:
         table.settled_end = tail.end
+        table.indexed_end = min(tail.end, unindexed_from(parts) or 0)
     yield from _guarded("I1", parts.log.files.folder, check_log(parts, table, meter.advance))
     if not table.columns:  # the walk itself failed: there is nothing to hold the others against
         return

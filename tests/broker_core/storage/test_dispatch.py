@@ -12,7 +12,6 @@ from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import (
     index_entries,
-    index_hashes_of,
     stable_order,
     tag_code_of,
     tag_codes,
@@ -69,15 +68,3 @@ def test_messages_without_keys_have_no_entries() -> None:
 def test_rows_are_ordered_by_queue_and_stay_in_order(ids: list[int]) -> None:
     found = stable_order(np.array(ids, np.int32)).tolist()
     assert found == sorted(range(len(ids)), key=lambda row: ids[row])
-
-
-def test_the_index_keeps_unique_key_words_and_tag_in_this_order() -> None:
-    properties = {"TAGS": "paid", "KEYS": " o-1  o-2 ", "UNIQ_KEY": "7F"}
-    message = Message(topic="t", stored_body=b"", properties=properties)
-    expected = [index_key_hash(f"t#{key}") for key in ("7F", "o-1", "o-2", "T#paid")]
-    assert index_hashes_of(message) == expected
-
-
-def test_empty_properties_are_not_indexed() -> None:
-    properties = {"TAGS": "", "KEYS": "", "UNIQ_KEY": ""}
-    assert index_hashes_of(Message(topic="t", stored_body=b"", properties=properties)) == []

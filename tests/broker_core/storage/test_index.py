@@ -25,6 +25,12 @@ def open_index(root: Path) -> MessageIndex:
     return MessageIndex(root, SLOTS, ENTRIES, Disk(), writable=True)
 
 
+def put(index: MessageIndex, hashes: list[int], physical_offset: int, timestamp: int) -> None:
+    """Insert the entries of one message."""
+    same = np.ones(len(hashes), np.int64)
+    index.put(np.array(hashes), physical_offset * same, timestamp * same)
+
+
 def data(index: MessageIndex, number: int = 0) -> bytes:
     return (index.folder / index.names()[number]).read_bytes()
 
@@ -35,8 +41,8 @@ def entry(index: MessageIndex, number: int) -> str:
 
 
 def test_an_entry_has_these_bytes(index: MessageIndex) -> None:
-    index.put_few([5], 100, BEGIN_MS)
-    index.put_few([8], 200, BEGIN_MS + 2500)
+    put(index, [5], 100, BEGIN_MS)
+    put(index, [8], 200, BEGIN_MS + 2500)
     assert INDEX_HEADER_STRUCT.unpack_from(data(index)) == (
         BEGIN_MS,
         BEGIN_MS + 2500,
@@ -54,7 +60,7 @@ def test_an_entry_has_these_bytes(index: MessageIndex) -> None:
 
 def test_the_newest_entries_of_a_hash_are_found_first(index: MessageIndex) -> None:
     for number in range(4):
-        index.put_few([5], number, BEGIN_MS + 1000 * number)
+        put(index, [5], number, BEGIN_MS + 1000 * number)
     second = BEGIN_MS // 1000
     assert index.find(5) == [(3, second + 3), (2, second + 2), (1, second + 1), (0, second)]
     assert index.find(8) == []
@@ -62,21 +68,21 @@ def test_the_newest_entries_of_a_hash_are_found_first(index: MessageIndex) -> No
 
 def test_a_full_file_holds_one_entry_less_than_its_number(index: MessageIndex) -> None:
     for number in range(ENTRIES - 1):
-        index.put_few([number], number, BEGIN_MS)
+        put(index, [number], number, BEGIN_MS)
     assert len(index.names()) == 1
     assert index.file(index.names()[0]).is_full
-    index.put_few([9], 9, BEGIN_MS)
+    put(index, [9], 9, BEGIN_MS)
     assert len(index.names()) == 2
 
 
 def test_the_keys_of_one_message_may_lie_in_two_files(index: MessageIndex) -> None:
-    index.put_few(list(range(8)), 7, BEGIN_MS)
+    put(index, list(range(8)), 7, BEGIN_MS)
     assert len(index.names()) == 2
     assert all(index.find(key_hash) for key_hash in range(8))
 
 
 def test_a_new_file_begins_where_the_last_one_ended(index: MessageIndex) -> None:
-    index.put_few(list(range(ENTRIES - 1)), 7, BEGIN_MS)
+    put(index, list(range(ENTRIES - 1)), 7, BEGIN_MS)
     index._open_file(BEGIN_MS + 5)
     header = INDEX_HEADER_STRUCT.unpack_from(data(index, 1))
     assert header == (BEGIN_MS, BEGIN_MS, 7, 7, 0, 1)
@@ -84,7 +90,7 @@ def test_a_new_file_begins_where_the_last_one_ended(index: MessageIndex) -> None
 
 def test_files_are_named_by_time_and_never_twice(index: MessageIndex) -> None:
     for number in range(4):
-        index.put_few(list(range(ENTRIES - 1)), number, BEGIN_MS)
+        put(index, list(range(ENTRIES - 1)), number, BEGIN_MS)
     names = index.names()
     assert len(set(names)) == 4
     assert all(len(name) == 17 and name.isdigit() for name in names)
@@ -92,34 +98,30 @@ def test_files_are_named_by_time_and_never_twice(index: MessageIndex) -> None:
 
 
 def test_a_clock_that_went_back_does_not_upset_the_order(index: MessageIndex) -> None:
-    index.put_few(list(range(ENTRIES - 1)), 1, BEGIN_MS)
-    index.put_few([1], 2, BEGIN_MS - 60_000)
+    put(index, list(range(ENTRIES - 1)), 1, BEGIN_MS)
+    put(index, [1], 2, BEGIN_MS - 60_000)
     assert [offset for offset, _ in index.find(1)] == [2, 1]
 
 
-@pytest.mark.parametrize("way", ["put", "put_few"])
-def test_an_insert_that_died_before_its_header_is_invisible(way: str, index: MessageIndex) -> None:
-    index.put_few([5], 1, BEGIN_MS)
+def test_an_insert_that_died_before_its_header_is_invisible(index: MessageIndex) -> None:
+    put(index, [5], 1, BEGIN_MS)
     path = index.folder / index.names()[0]
     header = path.read_bytes()[:40]
-    index.put_few([8, 11], 2, BEGIN_MS)  # the same slot
+    put(index, [8, 11], 2, BEGIN_MS)  # the same slot
     with path.open("r+b") as file:
         file.write(header)
     again = open_index(index.folder.parent)
     assert (again.find(8), again.find(11)) == ([], [])
     assert [offset for offset, _ in again.find(5)] == [1]
-    if way == "put":
-        again.put(np.array([14]), np.array([3]), np.array([BEGIN_MS]))
-    else:
-        again.put_few([14], 3, BEGIN_MS)
+    put(again, [14], 3, BEGIN_MS)
     assert [offset for offset, _ in again.find(14)] == [3]
     assert [offset for offset, _ in again.find(5)] == [1]
     assert again.file(again.names()[0]).header().used_slots == 1
 
 
 def test_a_chain_that_leads_in_circles_ends(index: MessageIndex) -> None:
-    index.put_few([5], 1, BEGIN_MS)
-    index.put_few([5], 2, BEGIN_MS)
+    put(index, [5], 1, BEGIN_MS)
+    put(index, [5], 2, BEGIN_MS)
     with (index.folder / index.names()[0]).open("r+b") as file:
         file.seek(FIRST_ENTRY + 20 * 1 + 16)
         file.write((2).to_bytes(4, "big"))
@@ -128,16 +130,29 @@ def test_a_chain_that_leads_in_circles_ends(index: MessageIndex) -> None:
 
 def test_the_newest_indexed_message_is_told(index: MessageIndex) -> None:
     assert index.end_physical_offset() == -1
-    index.put_few(list(range(ENTRIES - 1)), 77, BEGIN_MS)
+    put(index, list(range(ENTRIES - 1)), 77, BEGIN_MS)
     index._open_file(BEGIN_MS)  # empty
     assert index.end_physical_offset() == 77
 
 
+def test_a_file_that_another_process_removed_and_made_again_is_opened_again(
+    index: MessageIndex,
+) -> None:
+    put(index, [5], 1, BEGIN_MS)
+    assert index.find(5)
+    other = open_index(index.folder.parent)
+    other.cut(0, BEGIN_MS)
+    put(other, [5], 2, BEGIN_MS)
+    assert [offset for offset, _ in index.find(5)] == [2]
+    put(index, [5], 3, BEGIN_MS)
+    assert [offset for offset, _ in other.find(5)] == [3, 2]
+
+
 def test_a_removed_file_is_gone(index: MessageIndex) -> None:
-    index.put_few([5], 1, BEGIN_MS)
+    put(index, [5], 1, BEGIN_MS)
     index.remove(index.names()[0])
     assert (index.names(), index.find(5)) == ([], [])
-    index.put_few([5], 2, BEGIN_MS)
+    put(index, [5], 2, BEGIN_MS)
     assert [offset for offset, _ in index.find(5)] == [2]
 
 

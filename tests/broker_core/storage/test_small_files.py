@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -62,15 +63,26 @@ def tail(tmp_path: Path) -> TailFile:
 def test_a_tail_has_these_bytes(tail: TailFile, tmp_path: Path) -> None:
     tail.write(TailState(PhysicalOffset(258), 7))
     tail.write_flushed(257)
+    tail.write_indexed(256)
     data = (tmp_path / "rocketpy" / "tail").read_bytes()
     assert len(data) == 4096
     assert data[:24] == b"RPYTAIL1" + (258).to_bytes(8, "little") + (7).to_bytes(8, "little")
     assert data[512:528] == (257).to_bytes(8, "little") + (~257).to_bytes(8, "little", signed=True)
+    assert data[1024:1040] == struct.pack("<qq", 256, ~256)
 
 
 def test_a_tail_that_was_never_written_says_nothing(tail: TailFile) -> None:
     assert tail.read() is None
     assert tail.flushed() == 0
+    assert tail.indexed() is None
+
+
+def test_a_tail_that_is_made_later_is_found(tmp_path: Path) -> None:
+    (tmp_path / "rocketpy").mkdir()
+    reader = TailFile(tmp_path, Disk(), writable=False)
+    assert reader.read() is None
+    TailFile(tmp_path, Disk(), writable=True).write(TailState(PhysicalOffset(9), 8))
+    assert reader.read() == TailState(PhysicalOffset(9), 8)
 
 
 def test_a_tail_is_shared(tail: TailFile, tmp_path: Path) -> None:

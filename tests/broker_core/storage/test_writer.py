@@ -18,6 +18,7 @@ from rocketpy.broker_core.errors import CorruptStoreError, DiskFullError
 from rocketpy.broker_core.storage.disk import Disk, DiskFile, raise_if_full
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_STRUCT
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.writer import Writer
 
 
 class FullDisk(Disk):
@@ -59,8 +60,13 @@ def store(
 @pytest.mark.parametrize("folder", ["commitlog", "consumequeue", "index"])
 @pytest.mark.parametrize("is_bulk", [False, True])
 def test_an_append_on_a_full_disk_leaves_nothing(
-    folder: str, is_bulk: bool, store: rocketpy.Store, disk: FullDisk
+    folder: str,
+    is_bulk: bool,
+    store: rocketpy.Store,
+    disk: FullDisk,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Writer, "most_unindexed", 0)
     table = pa.table({"body": ["x"] * 9, "keys": ["lost"] * 9})
     send = partial(store.send, "t", b"x", queue_id=0, keys=["lost"])
     put = partial(store.append, "t", table) if is_bulk else send
