@@ -7,14 +7,14 @@ hostile, lead outside the buffer. Columns are made when asked for; what is not a
 
 from __future__ import annotations
 
-import zlib
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from rocketpy.broker_core.codec.crc import Crcs, checksum_properties
+from rocketpy.broker_core.codec.crc import Crcs, checksum_properties, value_crcs
 from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
@@ -160,6 +160,25 @@ class RecordBlock:
         sound[rows] = (self._tails(rows) == self._checksums(rows)).all(axis=1)
         return sound
 
+    def sound_bodies(self) -> npt.NDArray[np.bool_]:
+        """Return which records have a body that matches its CRC, and flags that can be trusted.
+
+        Half the price of `sound`, for who takes nothing but bodies. Only the flags say how a body
+        is compressed: where they are not the same in all records, whole records are asked.
+        """
+        flags = self.head["sys_flag"]
+        if len(self) < 2 or (flags != flags[0]).any():
+            return self.sound()
+        matches: npt.NDArray[np.bool_] = (
+            value_crcs(self.stored_bodies) & _POSITIVE == self.head["body_crc"]
+        )
+        return matches
+
+    @cached_property
+    def stored_bodies(self) -> pa.Array:
+        """The bodies as they are stored."""
+        return slices(self.data, self.body_at, self.body_lengths)
+
     def _matches_digits(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return which records end in the digits of their check sum, whatever stands before."""
         ends = self._tails(rows)[:, len(CHECKSUM_HEAD) :]
@@ -177,10 +196,7 @@ class RecordBlock:
         return checksum_properties(crcs).view(np.uint8).reshape(len(rows), CHECKSUM_SIZE)
 
     def _crcs(self, starts: Ints, lengths: Ints) -> Crcs:
-        """One zlib call a record: 0.2 to 0.35 CPU-s a million, faster than any numpy table walk."""
-        view, crc32 = self.data.data, zlib.crc32
-        pairs = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
-        return np.fromiter((crc32(view[a:b]) for a, b in pairs), np.uint32, len(starts))
+        return value_crcs(slices(self.data, starts, lengths))
 
     @cached_property
     def properties(self) -> PropertyColumn:

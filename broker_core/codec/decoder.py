@@ -49,7 +49,7 @@ def topics(block: RecordBlock) -> pa.Array:
 
 
 def _bodies(block: RecordBlock, decompress: bool) -> pa.Array:
-    stored = slices(block.data, block.body_at, block.body_lengths)
+    stored = block.stored_bodies
     packed_rows = np.flatnonzero(block.sys_flags & SysFlag.COMPRESSED) if decompress else ()
     if not len(packed_rows):
         return stored

@@ -61,7 +61,7 @@ def test_an_unknown_column_names_the_nearest(filled: rocketpy.Store) -> None:
 
 
 def test_a_column_like_no_other_lists_all(filled: rocketpy.Store) -> None:
-    with pytest.raises(ColumnError, match=r"there are \['topic', 'broker'"):
+    with pytest.raises(ColumnError, match="there are topic, broker, "):
         filled.scan(columns=["zzzzz"])
 
 
