@@ -1,7 +1,7 @@
 """From records to queues and index: what a consume queue and the index keep of each message.
 
-Used by append, by recovery and by repair, so that all three agree. `tag_code_of` and the like work
-on one message, their plural forms on columns; a property test holds them equal.
+Used by append, by catching up, by recovery and by repair, so that all agree. `tag_code_of` works on
+one message, `tag_codes` on a column; a property test holds them equal.
 """
 
 from __future__ import annotations
