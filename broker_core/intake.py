@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rocketpy.broker_core.codec.compression import deflate
 from rocketpy.broker_core.codec.encoder import MessageColumns, encode
 from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
@@ -46,6 +47,7 @@ class Intake:
     queues: int
     config: StoreConfig
     turn: int = 0
+    compress: str | None = None
 
     def batches(self, data: object, now_ms: int) -> Iterator[EncodedBatch]:
         """Yield encoded batches of some thousand messages, in row order.
@@ -62,7 +64,7 @@ class Intake:
 
     def _encode(self, batch: pa.RecordBatch, now_ms: int) -> EncodedBatch:
         rows = batch.num_rows
-        bodies = self._bodies(batch)
+        bodies, sys_flag = self._stored(self._bodies(batch))
         named, rest = _split_properties(batch)
         properties = join_property_columns(
             {name: column for name, column in named.items() if column is not None}, rest, rows
@@ -78,6 +80,7 @@ class Intake:
             born_timestamps=_numbers(batch, "born_timestamp", pa.timestamp("ms", "UTC"), now_ms),
             born_host=NO_HOST,
             store_host=self.config.store_host,
+            sys_flag=sys_flag,
         )
         tags = named[TAGS] if named[TAGS] is not None else pa.nulls(rows, pa.string())
         entries = index_entries(
@@ -92,6 +95,13 @@ class Intake:
         bodies = _cast(batch, "body", pa.binary())
         assert bodies is not None
         return bodies if not bodies.null_count else pc.fill_null(bodies, _EMPTY)
+
+    def _stored(self, bodies: pa.Array) -> tuple[pa.Array, int]:
+        """Return the bodies as they are stored, and the sysFlag that says how."""
+        if self.compress is None or not len(bodies):
+            return bodies, 0
+        stored = [deflate(body, self.compress) for body in bodies.to_pylist()]
+        return pa.array([body for body, _ in stored], pa.binary()), stored[0][1]
 
     def _check_sizes(self, bodies: pa.Array, properties: pa.Array) -> None:
         checksum = CHECKSUM_SIZE if self.config.record_checksum else 0

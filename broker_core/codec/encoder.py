@@ -51,6 +51,7 @@ class MessageColumns:
     born_timestamps: Ints
     born_host: Host
     store_host: Host
+    sys_flag: int = 0
 
     def __len__(self) -> int:
         return len(self.bodies)
@@ -69,20 +70,37 @@ class RecordRun:
     ) -> None:
         self.sizes = headers["total_size"].astype(np.int64)
         self.starts = np.cumsum(self.sizes) - self.sizes
-        self._headers, self._rest, self._rest_crcs = headers, rest, rest_crcs
+        self.headers, self.rest_crcs = headers, rest_crcs
+        self._rest = rest
+
+    @classmethod
+    def of_parts(
+        cls, headers: npt.NDArray[np.void], rest: Bytes, rest_crcs: Crcs | None
+    ) -> RecordRun:
+        """Return the run that these are the parts of: one that was put away and read again."""
+        checksum = CHECKSUM_SIZE if rest_crcs is not None else 0
+        ends = np.cumsum(headers["total_size"] - (HEADER_V4_SIZE + checksum), dtype=np.int32)
+        bounds = pa.py_buffer(np.concatenate([np.zeros(1, np.int32), ends]))
+        buffers = [None, bounds, pa.py_buffer(rest)]
+        return cls(headers, [pa.Array.from_buffers(pa.binary(), len(headers), buffers)], rest_crcs)
+
+    def rest(self) -> Bytes:
+        """Return what lies between header and check sum, of all records back to back."""
+        joined = pc.binary_join_element_wise(*self._rest, _EMPTY)
+        return np.frombuffer(joined.buffers()[2] or b"", np.uint8)
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def place(self, queue_offsets: Ints, physical_offsets: Ints, store_timestamp_ms: int) -> None:
         """Write in what the log decides and the record check sums: make the records whole."""
-        self._headers["queue_offset"] = queue_offsets
-        self._headers["physical_offset"] = physical_offsets
-        self._headers["store_timestamp"] = store_timestamp_ms
-        parts = [_fixed(self._headers), *self._rest]
-        if self._rest_crcs is not None:
+        self.headers["queue_offset"] = queue_offsets
+        self.headers["physical_offset"] = physical_offsets
+        self.headers["store_timestamp"] = store_timestamp_ms
+        parts = [_fixed(self.headers), *self._rest]
+        if self.rest_crcs is not None:
             rest_lengths = self.sizes - HEADER_V4_SIZE - CHECKSUM_SIZE
-            crcs = joined_crcs(row_crcs(self._headers), self._rest_crcs, rest_lengths)
+            crcs = joined_crcs(row_crcs(self.headers), self.rest_crcs, rest_lengths)
             parts.append(_fixed(checksum_properties(crcs)))
         joined = pc.binary_join_element_wise(*parts, _EMPTY)
         self.data = np.frombuffer(joined.buffers()[2] or b"", np.uint8)
@@ -129,6 +147,7 @@ def _headers(
     header["body_crc"] = body_crcs & _POSITIVE
     header["queue_id"] = columns.queue_ids
     header["flag"] = columns.flags
+    header["sys_flag"] = columns.sys_flag
     header["born_timestamp"] = columns.born_timestamps
     header["born_host"] = np.void(columns.born_host.packed())
     header["store_host"] = np.void(columns.store_host.packed())

@@ -102,12 +102,13 @@ class CommitLog:
         """
         start = self.files.start_of(offset)
         if end < start:
-            self._close_file(end)
+            self.close_file(end)
         allocated = self.file_size if self._preallocate else 0
         file = self.files.file_for_writing(start, allocated=allocated)
         file.write(records, offset - start)
 
-    def _close_file(self, end: int) -> None:
+    def close_file(self, end: int) -> None:
+        """Fill a file from the log's end on with a blank record, and make it durable."""
         start = self.files.start_of(end)
         file = self.files.file_for_writing(start)
         file.write(blank_record(start + self.file_size - end), end - start)

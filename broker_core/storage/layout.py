@@ -25,6 +25,8 @@ TAIL = f"{OURS}/tail"
 OPENERS = f"{OURS}/openers"
 CUT = f"{OURS}/cut"
 SIZES = f"{OURS}/sizes"  # JSON: the file sizes of the store, which index files do not tell
+LEDGER = f"{OURS}/ledger"  # JSON: which batches of which writers are in the log
+STAGED = f"{OURS}/staged"  # batches on their way into the log
 
 LOCK_TEXT = b"lock"
 FILE_NAME_DIGITS = 20
@@ -100,6 +102,29 @@ MARK_STRUCT = struct.Struct("<qq")  # a physical offset, and its complement as c
 FLUSHED_AT = 512  # up to here the log is durable
 INDEXED_AT = 1024  # up to here the log is in the index
 TAIL_FILE_SIZE = 4096
+INTENT_STRUCT = struct.Struct("<8sqq")  # magic, where a batch begins, and its complement as check
+INTENT_MAGIC = b"RPYBATCH"
+INTENT_AT = TAIL_FILE_SIZE - 64  # all zero but while a batch is being committed
+
+# --- rocketpy/staged: records of a batch, encoded but not placed ------------------------------
+
+STAGED_FIELDS: tuple[str, ...] = (
+    "magic",
+    "check",  # CRC-32 of all bytes of the chunk behind this field
+    "topic_length",
+    "queues",  # how many the topic has, or is to get
+    "rows",
+    "index_rows",
+    "rest_size",
+    "has_checksum",
+)
+STAGED_STRUCT = struct.Struct("<8sqqqqqqq")
+STAGED_MAGIC = b"RPYSTAG1"
+STAGED_CHECKED_AT = 16  # where the bytes begin that the check covers
+STAGED_ROW = np.dtype(
+    [("size", "<i4"), ("queue_id", "<i4"), ("tag_code", "<i8"), ("rest_crc", "<u4")]
+)
+STAGED_INDEX = np.dtype([("row", "<i4"), ("key_hash", "<i4")])
 
 assert QUEUE_UNIT_SIZE == QUEUE_UNIT_STRUCT.size == 20
 assert INDEX_HEADER_SIZE == 40

@@ -211,7 +211,8 @@ def is_boundary(parts: StoreParts, offset: int) -> bool:
     """Whether a record begins at a physical offset, or the log ends there."""
     if offset < parts.log.min_offset():
         return False
-    return _is_written(parts, offset) or not parts.log.files.has_data_from(offset)
+    is_end = offset == parts.tail.intent() or not parts.log.files.has_data_from(offset)
+    return is_end or _is_written(parts, offset)
 
 
 def _refuse_damage(parts: StoreParts, position: int) -> None:
@@ -222,7 +223,8 @@ def _refuse_damage(parts: StoreParts, position: int) -> None:
     flushed = parts.tail.flushed()
     if position >= flushed and not parts.log.files.has_data_from(position):
         return
-    if _is_written(parts, position):  # meanwhile
+    # A batch that is being committed is not there yet; or it is, or another record is, meanwhile.
+    if position == parts.tail.intent() or _is_written(parts, position):
         return
     path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
     if position < flushed:

@@ -27,6 +27,7 @@ from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import is_address
 from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_all
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
+from rocketpy.broker_core.storage.intent import settle_intent
 from rocketpy.broker_core.storage.layout import CUT, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.salvage import next_sound_record
@@ -108,6 +109,8 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
 
     Call while holding the store's lock; the store was stopped cleanly or is open elsewhere.
     """
+    if parts.tail.has_intent():
+        settle_intent(parts)
     start, stored_ms = (state.end, state.stored_ms) if state else _end_by_queues(parts)
     parts.index.cut(start, stored_ms)
     if state is None and parts.tail.indexed() is None:
@@ -136,6 +139,8 @@ def recover(
     Raises:
         CorruptStoreError: bytes that were durable are damaged; nothing was cut.
     """
+    if parts.tail.has_intent():
+        settle_intent(parts)
     oldest = parts.log.min_offset()
     checkpoint = read_checkpoint(parts.root)
     if whole:

@@ -28,6 +28,7 @@ from rocketpy.broker_core.metadata import (
     TopicConfig,
     TopicTable,
 )
+from rocketpy.broker_core.storage.batch_commit import BatchCommit, StagedBatch
 from rocketpy.broker_core.storage.disk import Disk, remove_unfinished
 from rocketpy.broker_core.storage.dispatch import PlacedOne
 from rocketpy.broker_core.storage.durability import make_checkpoint
@@ -38,6 +39,7 @@ from rocketpy.broker_core.storage.lock import Openers, forks, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
+from rocketpy.broker_core.storage.staging import staged_topics
 from rocketpy.broker_core.storage.support import adapt, is_store, note_sizes, refuse_unsupported
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
@@ -180,6 +182,16 @@ class MessageStore:
         """Store a batch; durable only after acknowledge()."""
         self._require_own()
         return self._writer.append(batch)
+
+    def commit_batch(self, batch: StagedBatch) -> bool:
+        """Store a staged batch, whole, durably and once; return whether it was new.
+
+        Topics that are missing are made, with as many queues as the staged records ask for.
+        """
+        with self.locked():
+            for topic, queues in staged_topics(batch.files).items():
+                self.create_topic(topic, queues)
+            return BatchCommit(batch, self.parts, self._writer, self.clock).run()
 
     def acknowledge(self) -> None:
         """Return when what was appended may be acknowledged."""

@@ -18,6 +18,9 @@ from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.layout import (
     FLUSHED_AT,
     INDEXED_AT,
+    INTENT_AT,
+    INTENT_MAGIC,
+    INTENT_STRUCT,
     MARK_STRUCT,
     TAIL,
     TAIL_FILE_SIZE,
@@ -25,6 +28,7 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_STRUCT,
 )
 
+_NO_INTENT = bytes(INTENT_STRUCT.size)
 _GLIMPSES = 1000  # a write takes less time than one of them
 
 
@@ -116,3 +120,26 @@ class TailFile:
             return None
         number, complement = MARK_STRUCT.unpack(data)
         return int(number) if number == ~complement else None
+
+    def has_intent(self) -> bool:
+        """Whether a batch is being committed, or was when its committer died: see intent.py."""
+        file = self._file or self._found()
+        if file is None or file.size < TAIL_FILE_SIZE:
+            return False
+        return file.memory[INTENT_AT : INTENT_AT + INTENT_STRUCT.size] != _NO_INTENT
+
+    def intent(self) -> int | None:
+        """Return where the batch begins that is being committed; None without one."""
+        if self._file is None or not self.has_intent():
+            return None
+        magic, begin, complement = INTENT_STRUCT.unpack_from(self._file.memory, INTENT_AT)
+        return int(begin) if magic == INTENT_MAGIC and begin == ~complement else None
+
+    def write_intent(self, begin: int | None) -> None:
+        """Say where a batch begins, durably; or that it is settled. Call while holding the lock."""
+        assert self._file is not None
+        if begin is None:
+            self._file.poke(_NO_INTENT, INTENT_AT)
+        else:
+            self._file.poke(INTENT_STRUCT.pack(INTENT_MAGIC, begin, ~begin), INTENT_AT)
+            self._file.sync()

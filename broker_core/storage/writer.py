@@ -83,8 +83,8 @@ class Writer:
     def _settled(self) -> TailState:
         if self.is_closed:  # by another thread, while this one waited for the lock
             raise StoreClosedError(self._parts.root)
-        state = self._parts.tail.read()
-        if state is None or not self._parts.log.is_free(state.end):
+        state, tail = self._parts.tail.read(), self._parts.tail
+        if state is None or not self._parts.log.is_free(state.end) or tail.has_intent():
             self.mark_open()
             state = settle(self._parts, state)
         return state
@@ -107,15 +107,15 @@ class Writer:
         if not len(batch.run):
             raise MessageRefusedError("batch", "it has no messages")
         row = int(batch.run.sizes.argmax())
-        self._refuse_larger_than_file(int(batch.run.sizes[row]), f"row {row}")
+        self.refuse_larger_than_file(int(batch.run.sizes[row]), f"row {row}")
         with self.owned() as state:
             catch_up(self._parts, state)  # what is before this batch comes first
             stored_ms = max(self._clock.now_ms(), state.stored_ms)
             ends = {
-                queue_id: self._next_offset(batch.topic, queue_id, state)
+                queue_id: self.next_offset(batch.topic, queue_id, state)
                 for queue_id in np.unique(batch.queue_ids).tolist()
             }
-            queue_offsets = _number(batch.queue_ids, ends)
+            queue_offsets = number_rows(batch.queue_ids, ends)
             physical_offsets, runs = self._parts.log.place(batch.run.sizes, state.end)
             batch.run.place(queue_offsets, physical_offsets, stored_ms)
             dispatch = Dispatch(
@@ -131,7 +131,7 @@ class Writer:
                 index_hashes=batch.index_hashes,
             )
             try:
-                end = self._write_runs(batch.run, physical_offsets, runs, state.end)
+                end = self.write_runs(batch.run, physical_offsets, runs, state.end)
                 put_all([dispatch], self._parts)
                 counts = np.bincount(batch.queue_ids)
                 new_ends = {queue_id: old + int(counts[queue_id]) for queue_id, old in ends.items()}
@@ -142,9 +142,10 @@ class Writer:
                 raise
         return Placed(queue_offsets, physical_offsets, stored_ms, end)
 
-    def _write_runs(
+    def write_runs(
         self, run: RecordRun, offsets: Ints, runs: list[tuple[int, int]], end: int
     ) -> PhysicalOffset:
+        """Write placed records to the log behind `end`, a run per file; return the new end."""
         view = run.data.data
         for first, last in runs:
             start, stop = int(run.starts[first]), int(run.starts[last - 1] + run.sizes[last - 1])
@@ -155,14 +156,14 @@ class Writer:
     def append_one(self, message: Message) -> PlacedOne:
         """Append one message; nothing is left of it if this raises."""
         draft = RecordDraft(message)
-        self._refuse_larger_than_file(draft.size, "the message")
+        self.refuse_larger_than_file(draft.size, "the message")
         self._lock.acquire(self._parts.config.lock_timeout_s)
         try:
             state = self._settled()
             self._unindexed += 1
             if self._unindexed > self.most_unindexed:
                 self.catch_up()  # before the message: if it fails, nothing is stored
-            queue_offset = self._next_offset(message.topic, message.queue_id, state)
+            queue_offset = self.next_offset(message.topic, message.queue_id, state)
             at = self._place_one(draft.size, state.end)
             end = PhysicalOffset(at + draft.size)
             stored_ms = max(self._clock.now_ms(), state.stored_ms)
@@ -179,7 +180,8 @@ class Writer:
             self._lock.release()
         return placed
 
-    def _refuse_larger_than_file(self, size: int, what: str) -> None:
+    def refuse_larger_than_file(self, size: int, what: str) -> None:
+        """Raise if a record does not fit into a file of this log."""
         limit = self._parts.log.file_size - BLANK_SIZE
         if size > limit:
             raise MessageRefusedError(
@@ -190,7 +192,8 @@ class Writer:
         next_file = self._parts.log.files.start_of(end) + self._parts.log.file_size
         return end if end + size + BLANK_SIZE <= next_file else next_file
 
-    def _next_offset(self, topic: str, queue_id: int, state: TailState) -> int:
+    def next_offset(self, topic: str, queue_id: int, state: TailState) -> int:
+        """Return the queue offset that the next message of a queue gets."""
         if state.end != self._seen_end:  # others appended since
             self._queue_ends.clear()
             self._seen_end = state.end
@@ -226,7 +229,7 @@ class Writer:
         self._parts.tail.write(state)
 
 
-def _number(queue_ids: npt.NDArray[np.int32], ends: dict[int, int]) -> Ints:
+def number_rows(queue_ids: npt.NDArray[np.int32], ends: dict[int, int]) -> Ints:
     """Return the queue offset of each row: its queue's end, and on from there in row order."""
     order = stable_order(queue_ids)
     sorted_ids = queue_ids[order]

@@ -15,6 +15,8 @@ from typing import Literal
 
 from tests.crash.workload import Id
 
+from rocketpy.broker_core.storage.batch_commit import StagedBatch
+
 _PROJECT = Path(__file__).parents[2]
 
 
@@ -142,6 +144,19 @@ class Zygote:
             "phase": phase,
             "kill_at": kill_at,
             "flush": flush,
+            "diary": str(diary),
+        }
+        return Child(self, self.ask(task), diary)
+
+    def start_commit(self, root: Path, batch: StagedBatch, *, kill_at: int) -> Child:
+        """Start a committer on a store; it kills itself at an operation on the disk."""
+        diary = root.parent / f"diary-{root.name}-commit-{kill_at}"
+        task: dict[str, object] = {
+            "root": str(root),
+            "files": [str(file) for file in batch.files],
+            "writer": batch.writer,
+            "number": batch.number,
+            "kill_at": kill_at,
             "diary": str(diary),
         }
         return Child(self, self.ask(task), diary)

@@ -20,6 +20,7 @@ from tests.crash.killing_disk import KillingDisk
 
 import rocketpy
 from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.storage.batch_commit import StagedBatch
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.writer import Writer
 
@@ -100,6 +101,16 @@ def leave_unindexed(store: rocketpy.Store, diary: Diary, writer: int) -> None:
         diary.acknowledged([sent])
 
 
+def commit(task: dict[str, Any], diary: Diary) -> None:
+    """Open a store and commit a staged batch to it; die in the commit, where the task says."""
+    disk = KillingDisk(task["kill_at"])
+    store = MessageStore(Path(task["root"]), workload.CONFIG, clock=SystemClock(), disk=disk)
+    disk.arm()
+    files = [Path(file) for file in task["files"]]
+    store.commit_batch(StagedBatch(files=files, writer=task["writer"], number=task["number"]))
+    diary.note("committed")
+
+
 def main() -> None:
     for line in sys.stdin:
         task = json.loads(line)
@@ -111,7 +122,7 @@ def main() -> None:
         if pid == 0:
             diary = Diary(Path(task["diary"]))
             try:
-                run(task, diary)
+                commit(task, diary) if "files" in task else run(task, diary)
             except BaseException:
                 diary.note("error", json.dumps(traceback.format_exc()))
                 os._exit(1)

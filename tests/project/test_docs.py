@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +13,12 @@ import pytest
 from rocketpy.broker_core.codec import layout as record_layout
 from rocketpy.broker_core.storage import layout
 from rocketpy.broker_core.storage import verify as verify_package
+from rocketpy.broker_core.storage.ledger import MOST_WRITERS, PendingBatch
 from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "storage-format.md").read_text("utf-8")
-INVARIANTS = [f"I{number}" for number in range(1, 13)]
+INVARIANTS = [f"I{number}" for number in range(1, 14)]
 
 
 class Field(NamedTuple):
@@ -188,9 +190,31 @@ def test_the_tail_is_documented() -> None:
         *struct_fields(layout.MARK_STRUCT.format, ["flushed", "complement"], layout.FLUSHED_AT),
         *struct_fields(layout.MARK_STRUCT.format, ["indexed", "complement"], layout.INDEXED_AT),
     ]
-    assert documented("rocketpy/tail") == [*first, *marks]
+    intent = struct_fields(
+        layout.INTENT_STRUCT.format,
+        ["intent_magic", "intent_begin", "intent_complement"],
+        layout.INTENT_AT,
+    )
+    assert documented("rocketpy/tail") == [*first, *marks, *intent]
+    assert f"`{layout.INTENT_MAGIC.decode()}`" in section("rocketpy/tail")
     assert f"`{layout.TAIL_MAGIC.decode()}`" in section("rocketpy/tail")
     assert layout.TAIL_STRUCT.format.startswith("<")
+
+
+def test_the_staged_chunk_is_documented() -> None:
+    text, names = section("Staged chunk"), list(layout.STAGED_FIELDS)
+    assert documented("Staged chunk") == struct_fields(layout.STAGED_STRUCT.format, names)
+    assert f"`{layout.STAGED_MAGIC.decode()}`" in text
+    assert f"from byte {layout.STAGED_CHECKED_AT} on" in text
+    assert [field.size for field in coded(layout.STAGED_ROW)] == [4, 4, 8, 4]
+    assert [field.size for field in coded(layout.STAGED_INDEX)] == [4, 4]
+
+
+def test_the_ledger_is_documented() -> None:
+    text = section("rocketpy/ledger")
+    for field in fields(PendingBatch):
+        assert f'"{field.name}"' in text
+    assert f"last {MOST_WRITERS:,} writers" in section("Files")
 
 
 def test_every_file_is_documented() -> None:
@@ -198,7 +222,7 @@ def test_every_file_is_documented() -> None:
     names = (
         layout.COMMIT_LOG, layout.CONSUME_QUEUE, layout.CONSUME_QUEUE_EXT, layout.INDEX,
         layout.CONFIG, layout.CHECKPOINT, layout.ABORT, layout.LOCK, layout.TAIL, layout.OPENERS,
-        layout.CUT,
+        layout.CUT, layout.LEDGER, layout.STAGED,
     )  # fmt: skip
     for name in names:
         assert re.search(rf"`{re.escape(name)}[`/]", paths), name

@@ -24,6 +24,7 @@ from rocketpy.broker_core.storage.layout import (
     LOCK,
     OPENERS,
     OURS,
+    STAGED,
     TAIL,
     file_name,
 )
@@ -33,7 +34,7 @@ _CHUNK = 4 << 20
 # What is made anew, what belongs to those who have the store open, and what a repair replaced.
 _LEFT_OUT = {
     *(CHECKPOINT, COMMIT_LOG, CONSUME_QUEUE, CONSUME_QUEUE_EXT, INDEX),
-    *(ABORT, f"{ABORT}.bak", LOCK, TAIL, OPENERS, CUT),
+    *(ABORT, f"{ABORT}.bak", LOCK, TAIL, OPENERS, CUT, STAGED),
 }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -41,6 +41,7 @@ from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.file_sequence import file_starts
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.indexing import mark_indexed
+from rocketpy.broker_core.storage.intent import settle_batch
 from rocketpy.broker_core.storage.layout import (
     ABORT,
     CHECKPOINT,
@@ -61,7 +62,7 @@ from rocketpy.broker_core.storage.repair.mend import KeepCopy, LogMender, Skippe
 from rocketpy.broker_core.storage.repair.placeholders import Gap, LostOffsets, place
 from rocketpy.broker_core.storage.repair.rebuild import Rebuild
 from rocketpy.broker_core.storage.support import adapt, is_store, refuse_unsupported
-from rocketpy.broker_core.storage.tail import TailState
+from rocketpy.broker_core.storage.tail import TailFile, TailState
 
 REPLACED = "replaced-"  # and a time: folders under rocketpy/
 _MOVED = (CHECKPOINT, TAIL, CONSUME_QUEUE, CONSUME_QUEUE_EXT, INDEX)  # in this order
@@ -187,6 +188,9 @@ class _Repair:
         self, keep_copy: KeepCopy, *, old: Path, replaced: Path | None, path: Path
     ) -> RepairReport:
         log = CommitLog(self.root, self.config.commit_log_file_size, self.disk, writable=True)
+        with suppress(CorruptStoreError):  # a damaged ledger is no reason to leave the rest damaged
+            flushed = TailFile(old, self.disk, writable=False).flushed()
+            settle_batch(log, self.root, self.disk, flushed=flushed)
         mender = LogMender(log, self.config.store_host, keep_copy)
         end = mender.run(partial(self.progress, "checking"))
         log.files.sync(int(log.min_offset()), end)

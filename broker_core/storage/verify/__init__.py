@@ -15,6 +15,7 @@ I9   An index entry points at a record that has its key and time; every key of e
 I10  The checkpoint's times are 0 or those of records; unused bytes are zero.
 I11  Metadata can be read, knows every topic that has queues, and no group is beyond its queue.
 I12  Records match their check sums.
+I13  A staged batch is in the log whole or not at all, and the ledger says which it is.
 
 Bytes that no invariant speaks of: the rest of a blank record behind its first eight bytes; units of
 an extended queue that no entry points at; values of metadata that are valid, but others than were

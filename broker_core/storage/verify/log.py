@@ -59,8 +59,13 @@ class LogEnd:
 
 
 def _limit(parts: StoreParts) -> int:
-    """Return the end of the last file that is there now, so as not to run after a writer."""
-    return max(parts.log.files.starts(), default=0) + parts.log.file_size
+    """Return the end of the last file that is there now, so as not to run after a writer.
+
+    A batch that is being committed, or was when its committer died, is not there yet.
+    """
+    end = max(parts.log.files.starts(), default=0) + parts.log.file_size
+    begin = parts.tail.intent()
+    return end if begin is None or not parts.log.is_free(begin) else min(begin, end)
 
 
 def path_of(parts: StoreParts, physical_offset: int) -> Path:
@@ -94,6 +99,6 @@ def _behind(parts: StoreParts, log_end: LogEnd) -> Iterator[Problem]:
         if file is None or start + file.size <= end:
             continue
         found = first_nonzero(file, max(end - start, 0))
-        if found is not None and log_end.now() == end:
+        if found is not None and log_end.now() == end and parts.tail.intent() is None:
             text = f"a byte that is not zero, behind the end of the log at {end}"
             yield Problem("I3", parts.log.files.folder / file_name(start), start + found, text)

@@ -1,10 +1,11 @@
-"""I6, I10 and the lock: the small files that say how far the store has come."""
+"""I6, I10, I13 and the lock: the small files that say how far the store has come."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.checkpoint import Checkpoint
 from rocketpy.broker_core.storage.layout import (
     CHECKPOINT,
@@ -12,6 +13,9 @@ from rocketpy.broker_core.storage.layout import (
     CHECKPOINT_STRUCT,
     FLUSHED_AT,
     INDEXED_AT,
+    INTENT_AT,
+    INTENT_STRUCT,
+    LEDGER,
     LOCK,
     LOCK_TEXT,
     MARK_STRUCT,
@@ -20,6 +24,7 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_MAGIC,
     TAIL_STRUCT,
 )
+from rocketpy.broker_core.storage.ledger import read_ledger
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.tail import check_of
 from rocketpy.broker_core.storage.verify.log import LogEnd
@@ -44,7 +49,8 @@ def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterat
     for at in _MARKS.values():
         yield from _zero_between(path, data, unused_from, at)
         unused_from = at + MARK_STRUCT.size
-    yield from _zero_between(path, data, unused_from, TAIL_FILE_SIZE)
+    yield from _zero_between(path, data, unused_from, INTENT_AT)
+    yield from _zero_between(path, data, INTENT_AT + INTENT_STRUCT.size, TAIL_FILE_SIZE)
     if magic != TAIL_MAGIC:
         yield Problem("I6", path, 0, f"begins with {magic!r}; the next writer makes it anew")
         return
@@ -117,6 +123,21 @@ def _is_known_time(table: RecordTable, time_ms: int) -> bool:
     if time_ms == 0 or bool((times == time_ms).any()):
         return True
     return table.log_start > 0 and 0 < time_ms < int(times.min(initial=1 << 62))
+
+
+def check_ledger(parts: StoreParts) -> Iterator[Problem]:
+    """I13: the ledger can be read, and a batch that it announces is announced in the tail."""
+    try:
+        pending = read_ledger(parts.root).pending
+        is_known = pending is None or parts.tail.has_intent()
+        # One that is being committed may have been settled between the two looks.
+        if pending is not None and not is_known and pending == read_ledger(parts.root).pending:
+            text = f"announces a batch at {pending.begin} that the tail does not know"
+            yield Problem("I13", parts.root / LEDGER, 0, text)
+    except CorruptStoreError as error:
+        yield Problem("I13", parts.root / LEDGER, error.offset, error.reason)
+    if parts.tail.has_intent() and parts.tail.intent() is None:
+        yield Problem("I13", parts.root / TAIL, INTENT_AT, "the intent does not match its check")
 
 
 def check_lock(parts: StoreParts) -> Iterator[Problem]:

@@ -11,7 +11,12 @@ from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.verify.index import IndexCheck
 from rocketpy.broker_core.storage.verify.log import LogEnd, check_log
-from rocketpy.broker_core.storage.verify.marks import check_checkpoint, check_lock, check_tail
+from rocketpy.broker_core.storage.verify.marks import (
+    check_checkpoint,
+    check_ledger,
+    check_lock,
+    check_tail,
+)
 from rocketpy.broker_core.storage.verify.metadata import MetadataCheck
 from rocketpy.broker_core.storage.verify.problems import Problem
 from rocketpy.broker_core.storage.verify.queues import QueueCheck
@@ -50,6 +55,7 @@ def verify(parts: StoreParts, progress: Progress | None = None) -> Iterator[Prob
     yield from index.lacking()
     yield from _guarded("I6", parts.root, check_tail(parts, table, log_end))
     yield from _guarded("I10", parts.root, check_checkpoint(parts, table, log_end))
+    yield from _guarded("I13", parts.root, check_ledger(parts))
     yield from _guarded("I11", parts.root, check_lock(parts))
     yield from _guarded("I11", parts.root, metadata.check(queues.ends))
 

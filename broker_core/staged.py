@@ -1,0 +1,185 @@
+"""A batch of messages from many tasks: staged by each of them, committed by one.
+
+For a store directory that tasks and committer share. A task needs no lock and may die at any time;
+nothing of a batch can be read before all of it is committed. The batch of a named writer is stored
+once, however often it is staged and committed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rocketpy.broker_core.clock import Clock, SystemClock
+from rocketpy.broker_core.codec.layout import BLANK_SIZE
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.errors import (
+    ColumnError,
+    MessageRefusedError,
+    RocketPyError,
+    TopicNameError,
+)
+from rocketpy.broker_core.intake import Intake
+from rocketpy.broker_core.metadata import ConfigFile, TopicTable
+from rocketpy.broker_core.metadata.names import check_topic_name
+from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.layout import CONFIG
+from rocketpy.broker_core.storage.staging import StagedFile, remove_staged
+from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.support import adapt
+from rocketpy.broker_core.storage.writer import EncodedBatch
+
+_ROW_ERRORS = ColumnError, MessageRefusedError, TopicNameError
+_CHUNK_ROWS, _CHUNK_BYTES = 16_384, 16 << 20
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskStage:
+    """Stages the rows of one task: Arrow batches in, a staged file out.
+
+    Columns are those of intake.py, and `topic` unless all rows are of one.
+    """
+
+    root: Path
+    transaction: str
+    topic: str | None = None
+    queues: int | None = None  # of topics that are yet to be made
+    compress: str | None = None
+    name: str = "the table"  # what rows are counted in, for errors
+    clock: Clock = field(default_factory=SystemClock)
+    _config: StoreConfig = field(init=False)
+    _topics: TopicTable = field(init=False)
+    _intakes: dict[str, Intake] = field(default_factory=dict)
+    _waiting: list[pa.RecordBatch] = field(default_factory=list)
+    _rows: int = 0  # that were staged
+    _file: StagedFile | None = None
+
+    def __post_init__(self) -> None:
+        self._config = adapt(self.root, StoreConfig())
+        self._topics = TopicTable(ConfigFile(self.root / CONFIG / TopicTable.FILE_NAME, Disk()))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take a batch; small ones wait for others to be encoded together.
+
+        Raises:
+            MessageRefusedError: a row cannot be stored; says which and why.
+        """
+        self._waiting.append(batch)
+        if (
+            sum(waiting.num_rows for waiting in self._waiting) >= _CHUNK_ROWS
+            or sum(waiting.nbytes for waiting in self._waiting) >= _CHUNK_BYTES
+        ):
+            self._encode_waiting()
+
+    def finish(self) -> tuple[Path | None, int]:
+        """Make all durable; return the staged file, if there were rows, and how many."""
+        self._encode_waiting()
+        if self._file is None:
+            return None, 0
+        self._file.finish()
+        return self._file.path, self._file.rows
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        if self._file is not None:
+            self._file.discard()
+
+    def _encode_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        table = pa.Table.from_batches(waiting)
+        for batch in table.combine_chunks().to_batches():
+            for first, count in _slices(batch):
+                self._stage(batch.slice(first, count))
+                self._rows += count
+
+    def _stage(self, batch: pa.RecordBatch) -> None:
+        try:
+            encoded = list(self._encode(batch))
+        except _ROW_ERRORS as error:
+            self._blame_row(batch, error)
+        for part, queues in encoded:
+            if self._file is None:
+                self._file = StagedFile(self.root, self.transaction)
+            self._file.put(part, queues)
+
+    def _blame_row(self, batch: pa.RecordBatch, error: RocketPyError) -> None:
+        """Raise an error that names the row, found by trying each alone."""
+        for row in range(batch.num_rows):
+            try:
+                list(self._encode(batch.slice(row, 1)))
+            except _ROW_ERRORS as cause:
+                what = f"row {self._rows + row} of {self.name}"
+                raise MessageRefusedError(what, str(cause)) from error
+        raise error
+
+    def _encode(self, batch: pa.RecordBatch) -> Iterator[tuple[EncodedBatch, int]]:
+        if batch.column("body").null_count:
+            raise ColumnError("body", "is null; a message may have an empty body, but has one")
+        limit = self._config.commit_log_file_size - BLANK_SIZE
+        for topic, part in self._by_topic(batch):
+            intake = self._intake(topic)
+            for encoded in intake.batches(part, self.clock.now_ms()):
+                size = int(encoded.run.sizes.max())
+                if size > limit:
+                    reason = f"{size} bytes, a file of this commit log takes {limit}"
+                    raise MessageRefusedError("a record", reason)
+                yield encoded, intake.queues
+
+    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        has_column = "topic" in batch.schema.names
+        rest = batch.drop_columns("topic") if has_column else batch
+        if self.topic is not None:
+            yield self.topic, rest
+            return
+        topics = batch.column("topic").dictionary_encode()
+        if topics.null_count:
+            raise ColumnError("topic", "is null")
+        names = topics.dictionary.to_pylist()
+        for number, name in enumerate(names):
+            yield name, rest if len(names) == 1 else rest.filter(pc.equal(topics.indices, number))
+
+    def _intake(self, topic: str) -> Intake:
+        intake = self._intakes.get(topic)
+        if intake is None:
+            check_topic_name(topic, limit=self._config.max_topic_length)
+            known = self._topics.get(topic)
+            if known is not None and not known.is_writable:
+                raise MessageRefusedError(
+                    f"topic {topic!r}", f"its permission is {known.perm}: not to write"
+                )
+            wanted = self.queues or self._config.default_topic_queues
+            queues = known.write_queues if known is not None else wanted
+            turn = random.randrange(queues)
+            intake = Intake(topic, queues, self._config, turn, self.compress)
+            self._intakes[topic] = intake
+        return intake
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Yield (first, count) of parts that are encoded at once: their memory is bounded."""
+    rows = batch.num_rows
+    step = max(1, min(_CHUNK_ROWS, rows * _CHUNK_BYTES // max(batch.nbytes, 1)))
+    for first in range(0, rows, step):
+        yield first, min(step, rows - first)
+
+
+def commit(root: Path, batch: StagedBatch) -> bool:
+    """Store what was staged, whole, durably and once; return whether it was new.
+
+    The store is made if it is missing. What was staged is removed.
+    """
+    store = MessageStore(root, StoreConfig(), clock=SystemClock())
+    try:
+        is_new = store.commit_batch(batch)
+    finally:
+        store.close()
+    remove_staged(root, {path.parent.name for path in batch.files})
+    return is_new

@@ -1,0 +1,177 @@
+"""Appending a staged batch: whole or not at all, and never twice.
+
+Under the store's lock: announce it (intent.py), write all of it but its first eight bytes, make
+that durable, write these bytes and make them durable, note it in the ledger, dispatch, publish the
+end. The staged files are read twice, for the records and for what queues and index keep of them,
+so the memory this needs does not grow with the batch.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from rocketpy.broker_core.clock import Clock
+from rocketpy.broker_core.codec.encoder import RecordRun
+from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
+from rocketpy.broker_core.message import PhysicalOffset
+from rocketpy.broker_core.storage.dispatch import Dispatch, put_all
+from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
+from rocketpy.broker_core.storage.intent import announce, settle_batch, settle_intent
+from rocketpy.broker_core.storage.ledger import Ledger, PendingBatch, read_ledger, write_ledger
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.staging import StagedChunk, staged_chunks
+from rocketpy.broker_core.storage.tail import TailState
+from rocketpy.broker_core.storage.writer import Writer, number_rows
+
+_HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log ends before it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedBatch:
+    """What is committed together; `writer` and `number` tell whether it was before."""
+
+    files: Sequence[Path]
+    writer: str | None = None
+    number: int = 0
+
+
+@dataclass(slots=True)
+class BatchCommit:
+    """Commits one batch to a store."""
+
+    batch: StagedBatch
+    parts: StoreParts
+    writer: Writer
+    clock: Clock
+    _stored_ms: int = 0
+    _queue_starts: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def run(self) -> bool:
+        """Append the batch, durably; return False if it was in the log before.
+
+        Raises:
+            CorruptStoreError: a staged file is damaged or gone; nothing was stored.
+            DiskFullError: there is no room; nothing was stored.
+        """
+        with self.writer.owned() as state:
+            ledger = read_ledger(self.parts.root)
+            if ledger.pending is not None:  # announced in a tail that was lost since
+                settle_batch(self.parts.log, self.parts.root, self.parts.disk, flushed=state.end)
+                ledger = read_ledger(self.parts.root)
+            if ledger.has(self.batch.writer, self.batch.number):
+                return False
+            catch_up(self.parts, state)  # what is before this batch comes first in the index
+            self._stored_ms = max(self.clock.now_ms(), state.stored_ms)
+            try:
+                end, ledger, head = self._write(state, ledger)
+            except BaseException:
+                if self.parts.tail.has_intent():
+                    settle_intent(self.parts)
+                raise
+            self._finish(ledger, head, end)
+        return True
+
+    def _write(self, state: TailState, ledger: Ledger) -> tuple[PhysicalOffset, Ledger, bytes]:
+        """Write all but the first bytes; return the new end, the announcement, and those bytes."""
+        head, end = b"", state.end
+        for chunk in staged_chunks(self.batch.files, with_records=True):
+            assert chunk.run is not None
+            if not head:
+                state = self._room_for(int(chunk.sizes[0]), state)
+                placing = _Placing(self, state)
+            queue_offsets, physical_offsets, runs = placing.place(chunk)
+            chunk.run.place(queue_offsets, physical_offsets, self._stored_ms)
+            if not head:
+                ledger = replace(ledger, pending=self._pending(chunk.run, state.end))
+                announce(self.parts, ledger)
+                head, chunk.run.data[:_HEAD] = chunk.run.data[:_HEAD].tobytes(), 0
+                end = state.end
+            end = self.writer.write_runs(chunk.run, physical_offsets, runs, end)
+        assert ledger.pending is not None
+        self.parts.log.files.sync(ledger.pending.begin, end)
+        return end, ledger, head
+
+    def _room_for(self, size: int, state: TailState) -> TailState:
+        """Have the batch begin with a record, not with the blank one that closes a file."""
+        (begin,), _ = self.parts.log.place(np.array([size], np.int64), state.end)
+        if begin == state.end:
+            return state
+        self.parts.log.close_file(state.end)
+        rolled = state._replace(end=PhysicalOffset(int(begin)))
+        self.parts.tail.write(rolled)
+        return rolled
+
+    def _pending(self, run: RecordRun, begin: int) -> PendingBatch:
+        size = int(run.sizes[0])
+        crc = zlib.crc32(run.data.data[:size])
+        return PendingBatch(
+            writer=self.batch.writer, number=self.batch.number, begin=begin, size=size, crc=crc
+        )
+
+    def _finish(self, ledger: Ledger, head: bytes, end: PhysicalOffset) -> None:
+        """Let the batch be there. From the first write on it is, whatever fails: see settle()."""
+        assert ledger.pending is not None
+        begin = PhysicalOffset(ledger.pending.begin)
+        self.parts.log.files.write(begin, head)
+        self.parts.log.files.sync(begin, begin + len(head))
+        write_ledger(self.parts.root, ledger.settled(is_in_log=True), self.parts.disk)
+        placing = _Placing(self, TailState(begin, self._stored_ms))
+        for chunk in staged_chunks(self.batch.files, with_records=False):
+            self._dispatch(chunk, *placing.place(chunk)[:2])
+        self.parts.tail.write(TailState(end, self._stored_ms))
+        mark_indexed(self.parts, end)
+        self.parts.tail.write_flushed(end)
+        self.parts.tail.write_intent(None)
+
+    def _dispatch(self, chunk: StagedChunk, queue_offsets: Ints, physical_offsets: Ints) -> None:
+        rows = len(chunk.rows)
+        dispatch = Dispatch(
+            topic=chunk.topic,
+            queue_ids=chunk.rows["queue_id"],
+            queue_offsets=queue_offsets,
+            physical_offsets=physical_offsets,
+            sizes=chunk.sizes,
+            tag_codes=chunk.rows["tag_code"],
+            timestamps=np.full(rows, self._stored_ms, np.int64),
+            sys_flags=np.zeros(rows, np.int32),
+            index_rows=chunk.index["row"].astype(np.int64),
+            index_hashes=chunk.index["key_hash"].astype(np.int64),
+        )
+        put_all([dispatch], self.parts)
+
+    def queue_start(self, topic: str, queue_id: int, state: TailState) -> int:
+        """Return the first offset of a queue that this batch takes."""
+        place = topic, queue_id
+        if place not in self._queue_starts:
+            self._queue_starts[place] = self.writer.next_offset(topic, queue_id, state)
+        return self._queue_starts[place]
+
+
+class _Placing:
+    """Gives chunk after chunk its queue offsets and its place: the same ones every time."""
+
+    def __init__(self, commit: BatchCommit, state: TailState) -> None:
+        self._commit, self._state, self._end = commit, state, int(state.end)
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def place(self, chunk: StagedChunk) -> tuple[Ints, Ints, list[tuple[int, int]]]:
+        """Return queue offsets, physical offsets, and the rows (first, last) that share a file."""
+        queue_ids, sizes, ends = chunk.rows["queue_id"], chunk.sizes, dict[int, int]()
+        row = int(sizes.argmax())
+        self._commit.writer.refuse_larger_than_file(int(sizes[row]), f"row {row}")
+        for queue_id, count in enumerate(np.bincount(queue_ids).tolist()):
+            if count:
+                place = chunk.topic, queue_id
+                if place not in self._ends:
+                    self._ends[place] = self._commit.queue_start(*place, self._state)
+                ends[queue_id] = self._ends[place]
+                self._ends[place] += count
+        physical_offsets, runs = self._commit.parts.log.place(sizes, self._end)
+        self._end = int(physical_offsets[-1] + sizes[-1])
+        return number_rows(queue_ids, ends), physical_offsets, runs

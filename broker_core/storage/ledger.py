@@ -1,0 +1,88 @@
+"""`rocketpy/ledger`: which batches are in the log, so that none is appended twice.
+
+A writer that may come again with the same batch (a streaming query, a job that is run anew) names
+itself and numbers its batches. The newest number of each is kept; numbers only grow. `pending` is
+the batch that is being committed: see intent.py. The file is small and replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.layout import LEDGER
+
+MOST_WRITERS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingBatch:
+    """A batch on its way into the log, told by its first record: that one is finished last."""
+
+    writer: str | None  # None: it cannot come again
+    number: int
+    begin: int  # physical offset of the first record
+    size: int
+    crc: int  # of the first record
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The content of the file; writers are in the order in which they committed last."""
+
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    pending: PendingBatch | None = None
+
+    def has(self, writer: str | None, number: int) -> bool:
+        """Whether a batch is in the log; of a writer without a name none ever is."""
+        return writer is not None and number <= self.numbers.get(writer, -1)
+
+    def settled(self, *, is_in_log: bool) -> Ledger:
+        """Return the ledger without its pending batch, which is noted if it is in the log."""
+        batch = self.pending
+        if batch is None or batch.writer is None or not is_in_log:
+            return replace(self, pending=None)
+        others = {name: number for name, number in self.numbers.items() if name != batch.writer}
+        newest = list({**others, batch.writer: batch.number}.items())[-MOST_WRITERS:]
+        return Ledger(dict(newest))
+
+
+def read_ledger(root: Path) -> Ledger:
+    """Return the ledger; an empty one if there is no file.
+
+    Raises:
+        CorruptStoreError: it is damaged. It is never taken for empty: batches would come twice.
+    """
+    path = root / LEDGER
+    try:
+        document = json.loads(path.read_bytes())
+        content = document["ledger"]
+        if document["crc"] == _crc_of(content):
+            batch = content["pending"]
+            pending = PendingBatch(**batch) if batch is not None else None
+            return Ledger(content["numbers"], pending)
+    except FileNotFoundError:
+        return Ledger()
+    except (ValueError, TypeError, KeyError):
+        pass
+    reason = "the ledger of batches does not match its check sum; without it (remove the file, if "
+    raise CorruptStoreError(path, 0, reason + "need be) a batch that is run again comes twice")
+
+
+def write_ledger(root: Path, ledger: Ledger, disk: Disk) -> None:
+    """Replace the ledger durably. Call while holding the store's lock."""
+    batch = ledger.pending
+    members = {name: getattr(batch, name) for name in PendingBatch.__slots__} if batch else None
+    content = {"numbers": dict(ledger.numbers), "pending": members}
+    note = json.dumps({"crc": _crc_of(content), "ledger": content}, indent=1)
+    disk.replace(root / LEDGER, note.encode())
+
+
+def _crc_of(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content).encode())

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.layout import LEDGER
+from rocketpy.broker_core.storage.ledger import (
+    MOST_WRITERS,
+    Ledger,
+    PendingBatch,
+    read_ledger,
+    write_ledger,
+)
+
+BATCH = PendingBatch(writer="q", number=7, begin=100, size=20, crc=1)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "rocketpy").mkdir()
+    return tmp_path
+
+
+def test_a_missing_ledger_is_empty(root: Path) -> None:
+    assert read_ledger(root) == Ledger()
+
+
+def test_what_is_written_is_read(root: Path) -> None:
+    ledger = Ledger({"a": 1, "b": 2}, BATCH)
+    write_ledger(root, ledger, Disk())
+    assert read_ledger(root) == ledger
+
+
+def test_numbers_up_to_the_noted_one_are_there() -> None:
+    ledger = Ledger(pending=BATCH).settled(is_in_log=True)
+    assert ledger.pending is None
+    assert [ledger.has("q", number) for number in (0, 7, 8)] == [True, True, False]
+    assert not ledger.has("other", 0)
+
+
+def test_a_batch_that_is_not_in_the_log_is_forgotten() -> None:
+    assert Ledger({"a": 1}, BATCH).settled(is_in_log=False) == Ledger({"a": 1})
+
+
+def test_a_batch_of_nobody_is_not_noted() -> None:
+    nobodys = replace(BATCH, writer=None)
+    assert Ledger({"a": 1}, nobodys).settled(is_in_log=True) == Ledger({"a": 1})
+    assert not Ledger().has(None, 0)
+
+
+def test_the_writer_that_committed_longest_ago_goes_when_there_are_too_many() -> None:
+    numbers = {f"w{n}": n for n in range(MOST_WRITERS)}
+    noted = Ledger(numbers, replace(BATCH, writer="w0")).settled(is_in_log=True)
+    assert len(noted.numbers) == MOST_WRITERS
+    noted = Ledger(noted.numbers, BATCH).settled(is_in_log=True)
+    assert "w1" not in noted.numbers
+    assert {"w0", "w2", "q"} <= noted.numbers.keys()
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[]", b'{"crc": 1, "ledger": {}}', b"\xff"])
+def test_a_damaged_ledger_is_never_taken_for_empty(root: Path, damage: bytes) -> None:
+    (root / LEDGER).write_bytes(damage)
+    with pytest.raises(CorruptStoreError, match="ledger of batches"):
+        read_ledger(root)
+
+
+def test_a_changed_number_is_found(root: Path) -> None:
+    write_ledger(root, Ledger({"a": 1}), Disk())
+    text = (root / LEDGER).read_text()
+    (root / LEDGER).write_text(text.replace('"a": 1', '"a": 2'))
+    with pytest.raises(CorruptStoreError):
+        read_ledger(root)
