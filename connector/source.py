@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from rocketpy.connector.read_options import ReadOptions
@@ -37,6 +43,18 @@ class RocketPyDataSource(DataSource):
         from rocketpy.connector.stream_reader import StreamReader
 
         return StreamReader(self._options(schema), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a DataFrame."""
+        from rocketpy.connector.sink import batch_sink
+
+        return batch_sink(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of a streaming query."""
+        from rocketpy.connector.sink import stream_sink
+
+        return stream_sink(self.options, schema, overwrite)
 
     def _options(self, schema: StructType) -> ReadOptions:
         from rocketpy.connector.schema import check_schema

@@ -1,0 +1,85 @@
+"""The columns that a DataFrame may be written with, checked before anything is run."""
+
+from __future__ import annotations
+
+import difflib
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegralType,
+    MapType,
+    StringType,
+    StructType,
+)
+
+from rocketpy.broker_core.codec.columns import ALL_COLUMNS
+from rocketpy.broker_core.errors import ColumnError
+
+
+def _is_text(type_: DataType) -> bool:
+    return isinstance(type_, StringType)
+
+
+def _is_body(type_: DataType) -> bool:
+    return isinstance(type_, (BinaryType, StringType))
+
+
+def _is_whole_number(type_: DataType) -> bool:
+    return isinstance(type_, IntegralType)
+
+
+def _is_keys(type_: DataType) -> bool:
+    return _is_text(type_) or (isinstance(type_, ArrayType) and _is_text(type_.elementType))
+
+
+def _is_properties(type_: DataType) -> bool:
+    return isinstance(type_, MapType) and _is_text(type_.keyType) and _is_text(type_.valueType)
+
+
+# Which types a column may have, in words and as a question.
+COLUMNS = {
+    "body": ("binary or string", _is_body),
+    "topic": ("string", _is_text),
+    "tags": ("string", _is_text),
+    "keys": ("string or array<string>", _is_keys),
+    "properties": ("map<string,string>", _is_properties),
+    "queue_id": ("int", _is_whole_number),
+    "sharding_key": ("string", _is_text),
+    "flag": ("int", _is_whole_number),
+}
+
+
+def check_columns(schema: StructType, *, has_topic: bool) -> None:
+    """Refuse a DataFrame that cannot be written.
+
+    Raises:
+        ColumnError: a column is missing, there twice, unknown or of a type that cannot be stored.
+    """
+    _refuse_unknown(schema.names)
+    for field in schema.fields:
+        if schema.names.count(field.name) > 1:
+            raise ColumnError(field.name, "is there twice")
+        types, is_right = COLUMNS[field.name]
+        if not is_right(field.dataType):
+            found = field.dataType.simpleString()
+            raise ColumnError(field.name, f"is {found}; what can be written is {types}")
+    if "body" not in schema.names:
+        raise ColumnError("body", f"is missing; the DataFrame has {', '.join(schema.names)}")
+    if not has_topic and "topic" not in schema.names:
+        raise ColumnError("topic", "is missing; give .option('topic', ...) or such a column")
+
+
+def _refuse_unknown(names: list[str]) -> None:
+    unknown = [name for name in names if name not in COLUMNS]
+    if not unknown:
+        return
+    drop = f".drop({', '.join(repr(name) for name in unknown)})"
+    if set(unknown) <= set(ALL_COLUMNS.names):
+        reason = f"is decided by the store when it takes a message; write df{drop}"
+        raise ColumnError(unknown[0], reason)
+    strange = next(name for name in unknown if name not in ALL_COLUMNS.names)
+    near = difflib.get_close_matches(strange, COLUMNS, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(COLUMNS)}"
+    raise ColumnError(strange, f"is not stored; {hint} To leave columns out, write df{drop}")

@@ -1,0 +1,49 @@
+"""The options of writing, as Spark hands them over: names in lower case, values as text."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from rocketpy.connector.options import OptionError
+from rocketpy.connector.sink import OutputModeError
+from rocketpy.connector.write_options import WRITE_OPTIONS, WriteOptions
+
+
+def test_all_options_are_read() -> None:
+    given = {
+        "path": "s",
+        "topic": "t",
+        "queues": "3",
+        "compress": "LZ4",
+        "txnappid": "app",
+        "txnversion": "7",
+        "checkpointlocation": "c",
+        "queryname": "q",
+    }
+    assert given.keys() == {option.name.lower() for option in WRITE_OPTIONS}
+    assert WriteOptions.parse(given) == WriteOptions(
+        path="s", topic="t", queues=3, compress="lz4", app_id="app", version=7
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({}, "'path' .*is missing"),
+        ({"path": "s", "txnappid": "a"}, "'txnVersion' .*'txnAppId' means nothing without it"),
+        ({"path": "s", "txnversion": "1"}, "'txnAppId' .*'txnVersion' means nothing without it"),
+        ({"path": "s", "txnappid": "a", "txnversion": "-1"}, "'txnVersion' .*at least 0"),
+        ({"path": "s", "txnappid": "a", "txnversion": "x"}, "'txnVersion' .*is 'x'"),
+        ({"path": "s", "topic": "a b"}, "'topic' .*it has ' ' at position 1"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_remedy(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
+        WriteOptions.parse(options)
+
+
+def test_the_error_about_modes_survives_pickling() -> None:
+    error = pickle.loads(pickle.dumps(OutputModeError("do this")))
+    assert str(error) == str(OutputModeError("do this"))
