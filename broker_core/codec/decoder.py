@@ -113,7 +113,7 @@ def _from_tail(field: str, dtype: npt.DTypeLike) -> Callable[[RecordBlock], pa.A
 
 
 def _timestamps(values: np.ndarray) -> pa.Array:
-    return pa.array(values.astype(np.int64), pa.int64()).cast(TIMESTAMP)
+    return pa.array(values.astype(np.int64)).view(TIMESTAMP)
 
 
 _COLUMNS: dict[str, Callable[[RecordBlock], pa.Array]] = {
