@@ -7,6 +7,7 @@ once, however often it is staged and committed.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from rocketpy.broker_core.errors import (
     ColumnError,
     MessageRefusedError,
     RocketPyError,
+    StoreError,
     TopicNameError,
 )
 from rocketpy.broker_core.intake import Intake
@@ -34,6 +36,8 @@ from rocketpy.broker_core.storage.staging import StagedFile, remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.support import adapt
 from rocketpy.broker_core.storage.writer import EncodedBatch
+
+log = logging.getLogger(__name__)
 
 _ROW_ERRORS = ColumnError, MessageRefusedError, TopicNameError
 _CHUNK_ROWS, _CHUNK_BYTES = 16_384, 16 << 20
@@ -180,6 +184,9 @@ def commit(root: Path, batch: StagedBatch) -> bool:
     try:
         is_new = store.commit_batch(batch)
     finally:
-        store.close()
+        try:
+            store.close()
+        except (OSError, StoreError):  # what was committed is durable, and what was not, is not
+            log.exception("%s was not closed cleanly; the next who opens it recovers it", root)
     remove_staged(root, {path.parent.name for path in batch.files})
     return is_new

@@ -8,6 +8,7 @@ so the memory this needs does not grow with the batch.
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
+from rocketpy.broker_core.errors import StoreError
 from rocketpy.broker_core.message import PhysicalOffset
 from rocketpy.broker_core.storage.dispatch import Dispatch, put_all
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
@@ -28,6 +30,8 @@ from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.staging import StagedChunk, staged_chunks
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import Writer, number_rows
+
+log = logging.getLogger(__name__)
 
 _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log ends before it
 
@@ -74,7 +78,16 @@ class BatchCommit:
                 if self.parts.tail.has_intent():
                     settle_intent(self.parts)
                 raise
-            self._finish(ledger, head, end)
+            self._let_it_be_there(ledger, head)
+            try:
+                self._finish(ledger, end)
+            except (OSError, StoreError):
+                # It would be wrong to call this a failure: who stored it again had it twice.
+                log.exception(
+                    "%s: a batch is in the log, but not wholly in ledger, queues and index; "
+                    "the next to append, or to open the store, puts it there",
+                    self.parts.root,
+                )
         return True
 
     def _write(self, state: TailState, ledger: Ledger) -> tuple[PhysicalOffset, Ledger, bytes]:
@@ -114,12 +127,16 @@ class BatchCommit:
             writer=self.batch.writer, number=self.batch.number, begin=begin, size=size, crc=crc
         )
 
-    def _finish(self, ledger: Ledger, head: bytes, end: PhysicalOffset) -> None:
-        """Let the batch be there. From the first write on it is, whatever fails: see settle()."""
+    def _let_it_be_there(self, ledger: Ledger, head: bytes) -> None:
         assert ledger.pending is not None
-        begin = PhysicalOffset(ledger.pending.begin)
+        begin = ledger.pending.begin
         self.parts.log.files.write(begin, head)
         self.parts.log.files.sync(begin, begin + len(head))
+
+    def _finish(self, ledger: Ledger, end: PhysicalOffset) -> None:
+        """Note the batch, dispatch it and publish the end: what settle() does if this does not."""
+        assert ledger.pending is not None
+        begin = PhysicalOffset(ledger.pending.begin)
         write_ledger(self.parts.root, ledger.settled(is_in_log=True), self.parts.disk)
         placing = _Placing(self, TailState(begin, self._stored_ms))
         for chunk in staged_chunks(self.batch.files, with_records=False):

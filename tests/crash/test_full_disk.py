@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pytest
 from tests.crash import workload
 from tests.crash.children import Zygote
 from tests.crash.model import check
+from tests.crash.test_batch_commit import batch_ids, stage
 from tests.crash.workload import Id
 
 import rocketpy
@@ -215,3 +217,32 @@ def test_a_writer_that_meets_a_full_disk_leaves_the_others_a_sound_store(
         probe = workload.message(Id(1, 0), "events")
         workload.send(store, probe)
         assert check(store) == {*stored, probe.id}
+
+
+def test_a_batch_that_finds_no_room_leaves_nothing_of_itself(
+    small_disk: Path, is_soak: bool
+) -> None:
+    filler = Filler(small_disk)
+    failures = 0
+    for number in range(60 if is_soak else 12):
+        root = small_disk / f"store-{number}"
+        with open_store(root) as store:
+            workload.create_topics(store)
+            before = workload.message(Id(0, number), "orders")
+            workload.send(store, before)
+            batch = stage(root, number, tasks=2)
+            filler.leave(number * PAGE)
+            is_stored = False
+            with room_or_clear_error():
+                is_stored = store._store.commit_batch(batch)
+            failures += not is_stored
+            filler.free()
+            expected = {before.id} | (batch_ids(number) if is_stored else set())
+            workload.send(store, workload.message(Id(1, number), "orders"))
+            found = check(store, acknowledged=expected | {Id(1, number)})
+            is_there = batch_ids(number) <= found
+            assert is_there or not batch_ids(number) & found
+            assert store._store.commit_batch(stage(root, number, tasks=1)) != is_there
+            assert check(store) == {before.id, Id(1, number)} | batch_ids(number)
+        shutil.rmtree(root)
+    assert 1 < failures < number
