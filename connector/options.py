@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
 
+_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
@@ -55,6 +57,10 @@ class Given:
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._values
 
+    def names(self) -> list[str]:
+        """Return which options were given, as they are declared."""
+        return [self._names[name] for name in self._values]
+
     def text(self, name: str) -> str | None:
         """Return an option as it was given; None without it, or if it is empty."""
         assert name.lower() in self._names, name
@@ -94,6 +100,27 @@ class Given:
         if not value.isascii() or not value.isdigit() or int(value) < 1:
             raise OptionError(name, f"is '{value}'; give a whole number of at least 1")
         return int(value)
+
+    def size(self, name: str) -> int | None:
+        """Return an option that is a number of bytes."""
+        value = self.text(name)
+        if value is None:
+            return None
+        match = re.fullmatch(r"([1-9]\d*)\s*([kmg]?)b?", value.lower())
+        if match is None:
+            raise OptionError(name, f"is '{value}'; give a number of bytes, or one like 64m")
+        return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
+
+    def seconds(self, name: str, default: float) -> float:
+        """Return an option that is a time with its unit."""
+        value = self.text(name)
+        if value is None:
+            return default
+        match = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", value.lower())
+        if match is None:
+            reason = f"is '{value}'; give a time with its unit, such as 500ms, 30s, 5m"
+            raise OptionError(name, reason)
+        return int(match[1]) * _UNITS_S[match[2]]
 
     def json(self, name: str, example: str) -> object:
         """Return an option that is JSON."""

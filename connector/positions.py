@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from enum import Enum
 
 from rocketpy.connector.backend import Backend
@@ -14,6 +14,7 @@ from rocketpy.connector.options import Given, OptionError
 from rocketpy.connector.planning import Held
 
 _EARLIEST, _LATEST = -2, -1  # as Kafka's connector has them in its JSON
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _EXAMPLE = """'earliest', 'latest', 'group', or JSON like {"orders": {"0": 42, "1": -2}}"""
 _TIME_EXAMPLE = "milliseconds since 1970, or a time like 2026-01-31T08:00:00Z"
 
@@ -89,7 +90,8 @@ def parse_time(option: str, value: str) -> int:
     except ValueError as cause:
         raise OptionError(option, f"is '{value}'; give {_TIME_EXAMPLE}") from cause
     zoned = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-    return int(zoned.timestamp() * 1000)
+    # Rounded up, so that no message is taken that was stored before it.
+    return -((_EPOCH - zoned) // timedelta(milliseconds=1))
 
 
 def resolve(

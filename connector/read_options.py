@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
 
-from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.errors import GroupNameError, MessageRefusedError
 from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic
 from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.offsets import parse_queue
@@ -17,7 +17,16 @@ from rocketpy.connector.positions import AtTime, Place, Position, parse_position
 
 VIEWS = ("messages", "queues", "index", "groups", "topics")
 _STREAMING_VIEWS = ("messages", "queues")
-_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_MESSAGE_OPTIONS = ("keys", "decompress")
+_TABLE_OPTIONS = ("path", "view", "columns")  # all that the other views know
+_QUEUE_OPTIONS = (
+    "queues",
+    "consumerGroup",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestampStrategy",
+    "maxRowsPerPartition",
+)
 
 READ_OPTIONS = (
     Option("path", "a folder", "", "The store to read; `load(path)` does as well."),
@@ -92,7 +101,7 @@ READ_OPTIONS = (
         "minPartitions",
         "a number",
         "one partition a queue; one for all in micro-batches of up to 2,000 messages",
-        "Splits queues, the longest first, until there are so many partitions.",
+        "Splits queues, the longest first, or the commit log, until there are so many partitions.",
     ),
     Option(
         "maxRowsPerPartition",
@@ -190,18 +199,20 @@ class ReadOptions:
         commits = given.flag("commitOffsets", group is not None)
         if commits and group is None:
             raise OptionError("commitOffsets", "needs a group; give 'consumerGroup' as well")
+        start, end = _start(given, group), _end(given, group)
+        _check_times(start, end)
         return cls(
             path=path,
             topics=_topics(given),
             topic_pattern=_pattern(given),
             queues=_queues(given),
             group=group,
-            start=_start(given, group),
-            end=_end(given, group),
+            start=start,
+            end=end,
             max_rows=given.count("maxRowsPerTrigger"),
-            max_bytes=_bytes(given, "maxBytesPerTrigger"),
+            max_bytes=given.size("maxBytesPerTrigger"),
             min_rows=given.count("minRowsPerTrigger") or 1,
-            max_delay_s=_seconds(given, "maxTriggerDelay", 900),
+            max_delay_s=given.seconds("maxTriggerDelay", 900),
             min_partitions=given.count("minPartitions"),
             max_partition_rows=given.count("maxRowsPerPartition"),
             tags=_tags(given),
@@ -227,7 +238,8 @@ class ReadOptions:
             OptionError: an option is for batch only.
         """
         if self.end is not None:
-            raise OptionError("endingOffsets", "a stream has no end; leave it out")
+            option = self.end.option if isinstance(self.end, AtTime) else "endingOffsets"
+            raise OptionError(option, "a stream has no end; leave it out")
         if self.scans_log:
             raise OptionError("scan", "is 'commitlog', which is for batch reads only")
         if self.view not in _STREAMING_VIEWS:
@@ -250,14 +262,14 @@ def _check_view(given: Given, view: str, scans_log: bool) -> None:
     if scans_log and view != "messages":
         raise OptionError("scan", f"is 'commitlog', which has no view '{view}'; leave out one")
     if scans_log:
-        unfit = ("queues", "startingOffsets", "endingOffsets", "consumerGroup", "minPartitions")
-        for name in (*unfit, "maxRowsPerPartition"):
+        for name in _QUEUE_OPTIONS:
             if name in given:
                 raise OptionError(name, "says something of queues; leave it out, or scan=commitlog")
-    if view != "messages":
-        for name in ("keys", "decompress"):
-            if name in given:
-                raise OptionError(name, f"is for messages, not for view '{view}'; leave it out")
+    for name in given.names():
+        is_unfit = name in _MESSAGE_OPTIONS and view != "messages"
+        if is_unfit or (view not in _STREAMING_VIEWS and name not in _TABLE_OPTIONS):
+            reason = f"says nothing of view '{view}'; leave it out, and choose rows with .where()"
+            raise OptionError(name, reason)
 
 
 def _topics(given: Given) -> tuple[str, ...]:
@@ -269,9 +281,11 @@ def _topics(given: Given) -> tuple[str, ...]:
 
 
 def _pattern(given: Given) -> str | None:
-    pattern = given.text("topicPattern")
+    if "topicPattern" not in given:
+        return None
+    pattern = given.required("topicPattern")
     try:
-        re.compile(pattern or "")
+        re.compile(pattern)
     except re.error as cause:
         raise OptionError("topicPattern", f"is '{pattern}': {cause}") from cause
     return pattern
@@ -298,7 +312,10 @@ def _queues(given: Given) -> dict[str, tuple[str, ...]] | None:
 def _group(given: Given) -> str | None:
     group = given.text("consumerGroup")
     if group is not None:
-        check_group_name(group)
+        try:
+            check_group_name(group)
+        except GroupNameError as cause:
+            raise OptionError("consumerGroup", str(cause)) from cause
     return group
 
 
@@ -326,6 +343,12 @@ def _end(given: Given, group: str | None) -> Position | None:
     return end
 
 
+def _check_times(start: Position | None, end: Position | None) -> None:
+    if isinstance(start, AtTime) and isinstance(end, AtTime) and end.time_ms < start.time_ms:
+        reason = f"is {end.time_ms} ms, before 'startingTimestamp', {start.time_ms} ms"
+        raise OptionError("endingTimestamp", f"{reason}; nothing is between them")
+
+
 def _check_group(position: Position, option: str, group: str | None) -> None:
     if position is Place.GROUP and group is None:
         raise OptionError(option, "is 'group', but which? give 'consumerGroup' as well")
@@ -350,27 +373,10 @@ def _keys(given: Given) -> tuple[str, ...]:
         try:
             names = json.loads(value)
         except ValueError as cause:
-            raise OptionError("keys", f"is no JSON list ({cause})") from cause
+            raise OptionError("keys", f'is no JSON list ({cause}); give ["o-1"]') from cause
         if not all(isinstance(name, str) for name in names):
             raise OptionError("keys", f"is '{value}'; give a list of strings")
-    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
-
-
-def _bytes(given: Given, name: str) -> int | None:
-    value = given.text(name)
-    if value is None:
-        return None
-    match = re.fullmatch(r"([1-9]\d*)\s*([kmg]?)b?", value.lower())
-    if match is None:
-        raise OptionError(name, f"is '{value}'; give a number of bytes, or one like 64m")
-    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2]]
-
-
-def _seconds(given: Given, name: str, default: float) -> float:
-    value = given.text(name)
-    if value is None:
-        return default
-    match = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", value.lower())
-    if match is None:
-        raise OptionError(name, f"is '{value}'; give a time with its unit, such as 500ms, 30s, 5m")
-    return int(match[1]) * _UNITS_S[match[2]]
+    keys = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    if not keys:
+        raise OptionError("keys", f"is '{value}', which names no key; give one, or leave it out")
+    return keys
