@@ -61,45 +61,60 @@ def total(ranges: Ranges) -> int:
 def at_most_rows(ranges: Ranges, rows: int) -> Ranges:
     """Return the first `rows` of the ranges, from each queue in proportion to what waits there.
 
-    So that no queue is left behind: all reach their end in the same batch.
+    So that no queue is left behind: all reach their end in the same batch. Each gets at least one
+    row, if there are as many: a queue with few messages does not wait until the others are empty.
     """
-    waiting = total(ranges)
-    if waiting <= rows:
+    if total(ranges) <= rows:
         return dict(ranges)
-    taken = 0
-    admitted = {}
-    seen = 0
-    for queue in sorted(ranges):
-        part = ranges[queue]
-        seen += len(part)
-        upto = rows * seen // waiting  # rounding errors do not add up
-        admitted[queue] = part.first(upto - taken)
+    queues = _in_turn(ranges)
+    ahead = 1 if rows >= len(queues) else 0
+    rest, behind = rows - ahead * len(queues), total(ranges) - ahead * len(queues)
+    admitted = {queue: part.first(0) for queue, part in ranges.items()}
+    taken = seen = 0
+    for queue in queues:
+        seen += len(ranges[queue]) - ahead
+        upto = rest * seen // behind  # rounding errors do not add up
+        admitted[queue] = ranges[queue].first(ahead + upto - taken)
         taken = upto
     return admitted
+
+
+def _in_turn(ranges: Ranges) -> list[MessageQueue]:
+    """Return the queues where something waits, each batch with another one in front.
+
+    What is left over by division goes to the same ones otherwise. A batch that is planned again
+    has the same order.
+    """
+    queues = sorted(queue for queue, part in ranges.items() if len(part))
+    turn = hash(tuple(ranges[queue].start for queue in queues)) % max(len(queues), 1)
+    return queues[turn:] + queues[:turn]
 
 
 def at_most_bytes(ranges: Ranges, limit: int, sizes: Sizes) -> Ranges:
     """Return the first messages that have no more bytes than `limit` together, but at least one.
 
-    Queues share evenly; what one does not need goes to the others.
+    The first message of each queue comes before the second of any. Queues share evenly; what one
+    does not need goes to the others.
     """
-    ends = {
-        queue: np.cumsum(np.maximum(sizes(queue, part.start, part.end), 0))
-        for queue, part in ranges.items()
-        if len(part)
-    }
     admitted = {queue: part.first(0) for queue, part in ranges.items()}
     rest = limit
-    while ends:
-        queue = min(ends, key=lambda one: (int(ends[one][-1]), one))
-        share = rest // len(ends)
-        cumulated = ends.pop(queue)
-        count = int(np.searchsorted(cumulated, share, side="right"))
-        admitted[queue] = ranges[queue].first(count)
-        rest -= int(cumulated[count - 1]) if count else 0
-    if not total(admitted):  # one message is larger than the limit: it has to pass some time
-        queue = next(queue for queue in sorted(ranges) if len(ranges[queue]))
-        admitted[queue] = ranges[queue].first(1)
+    behind = dict[MessageQueue, npt.NDArray[np.int64]]()
+    for queue in _in_turn(ranges):
+        part = ranges[queue]
+        bytes_ = np.maximum(sizes(queue, part.start, part.end), 0)
+        # One that is larger than the limit has to pass some time, alone.
+        if len(bytes_) and (bytes_[0] <= rest or rest == limit):
+            admitted[queue] = part.first(1)
+            rest -= int(bytes_[0])
+            behind[queue] = np.cumsum(bytes_[1:])
+    behind = {queue: ends for queue, ends in behind.items() if len(ends) and rest > 0}
+    while behind:
+        queue = min(behind, key=lambda one: (int(behind[one][-1]), one))
+        share = rest // len(behind)
+        ends = behind.pop(queue)
+        count = int(np.searchsorted(ends, share, side="right"))
+        admitted[queue] = ranges[queue].first(1 + count)
+        rest -= int(ends[count - 1]) if count else 0
     return admitted
 
 
@@ -111,19 +126,14 @@ def split(
 ) -> list[QueueRange]:
     """Return one range per task: each queue's, or parts of it in the order of their offsets."""
     wanted = [ranges[queue] for queue in sorted(ranges) if len(ranges[queue])]
-    whole = sum(map(len, wanted))
-    parts: list[QueueRange] = []
-    for each in wanted:
-        pieces = 1
-        if max_rows:
-            pieces = -(-len(each) // max_rows)
-        if min_partitions and min_partitions > len(wanted):
-            pieces = max(pieces, round(min_partitions * len(each) / whole))
-        parts += _pieces(each, min(pieces, len(each)))
-    while min_partitions and len(parts) < min(min_partitions, whole):  # rounded down above
-        largest = max(range(len(parts)), key=lambda index: len(parts[index]))
-        parts[largest : largest + 1] = _pieces(parts[largest], 2)
-    return parts
+    pieces = [-(-len(part) // max_rows) if max_rows else 1 for part in wanted]
+    least = min(min_partitions or 0, sum(map(len, wanted)))
+    while sum(pieces) < least:
+        longest = max(range(len(wanted)), key=lambda index: len(wanted[index]) / pieces[index])
+        pieces[longest] += 1
+    return [
+        piece for part, count in zip(wanted, pieces, strict=True) for piece in _cut(part, count)
+    ]
 
 
 def tasks(parts: list[QueueRange]) -> list[tuple[QueueRange, ...]]:
@@ -136,6 +146,6 @@ def tasks(parts: list[QueueRange]) -> list[tuple[QueueRange, ...]]:
     return [(part,) for part in parts]
 
 
-def _pieces(part: QueueRange, count: int) -> list[QueueRange]:
+def _cut(part: QueueRange, count: int) -> list[QueueRange]:
     bounds = [part.start + len(part) * index // count for index in range(count)] + [part.end]
-    return [QueueRange(part.queue, start, end) for start, end in pairwise(bounds) if end > start]
+    return [QueueRange(part.queue, start, end) for start, end in pairwise(bounds)]
