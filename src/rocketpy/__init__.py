@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
+    from rocketpy.connector.registration import register
     from rocketpy.connector.session import local_spark
 
 __version__ = "0.1.0"
 
-__all__ = ["Store", "StoreConfig", "__version__", "local_spark", "open"]
+__all__ = ["Store", "StoreConfig", "__version__", "local_spark", "open", "register"]
 
 # Imported when first asked for: the command line and Spark's look for data sources import this
 # module, and pyarrow takes a third of a second.
@@ -25,6 +26,7 @@ _HOMES = {
     "StoreConfig": "rocketpy.broker_core.config",
     "local_spark": "rocketpy.connector.session",
     "open": "rocketpy.broker_core.embedded",
+    "register": "rocketpy.connector.registration",
 }
 
 
