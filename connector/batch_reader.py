@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import pairwise
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -38,7 +39,8 @@ class BatchReader(DataSourceReader):
         """Return what each task reads."""
         with closing(StoreBackend(self._options.path)) as backend:
             if self._options.scans_log:
-                return [*_stretches(*backend.log_range())]
+                start, end = backend.log_start(), backend.log_end()
+                return [*_stretches(start, end, self._options.min_partitions or 1)]
             if self._options.view == "index":
                 return [IndexPartition(name) for name in backend.store.parts.index.names()]
             if self._options.view in ("groups", "topics"):
@@ -52,6 +54,9 @@ class BatchReader(DataSourceReader):
         held = held_ranges(options, backend)
         start = resolve(options.start, Place.EARLIEST, held, backend, options.group)
         end = resolve(options.end, Place.LATEST, held, backend, options.group)
+        for queue, (_, high) in held.items():
+            if start[queue] <= high:  # else the queue was made anew, which is a loss
+                end[queue] = max(start[queue], end[queue])
         ranges, losses = readable(start, end, held)
         report(losses, fail=options.fail_on_loss)
         if options.keys and backend.has_index:
@@ -78,9 +83,9 @@ def read_partition(
                 yield batch.select(schema.names).cast(target)
 
 
-def _stretches(start: int, end: int | None) -> Iterator[LogPartition]:
-    if end is None:
-        yield LogPartition(start, None)
-        return
-    for first in range(start, end, _LOG_STRETCH):
-        yield LogPartition(first, min(first + _LOG_STRETCH, end))
+def _stretches(start: int, end: int, at_least: int) -> Iterator[LogPartition]:
+    length = max(end - start, 0)
+    count = max(at_least, -(-length // _LOG_STRETCH))
+    bounds = [start + length * index // count for index in range(count + 1)]
+    for first, last in pairwise(bounds):
+        yield LogPartition(first, last, end)

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 class Loss(NamedTuple):
     """A range of offsets that cannot be read, and why."""
 
-    queue: MessageQueue
+    queue: MessageQueue | str  # or what else lost some
     start: int
     end: int | None  # None: nobody knows how many
     reason: str

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.message import KEY_SEPARATOR
-from rocketpy.connector.positions import AtTime, Position
+from rocketpy.connector.positions import AtTime
+from rocketpy.connector.read_options import ReadOptions
 
 
 def with_columns(columns: Sequence[str], *needed: str) -> list[str]:
@@ -28,15 +29,38 @@ def having_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     return batch.filter(pa.array(is_meant))
 
 
-def at_times(batch: pa.RecordBatch, start: Position | None, end: Position | None) -> pa.RecordBatch:
-    """Return the messages stored from a start time on and before an end time, if these are times.
+def columns_asked(options: ReadOptions) -> list[str]:
+    """Return the columns that `matching` looks at."""
+    asked = {
+        "topic": options.topics or options.topic_pattern,
+        "tags": options.tags is not None and not options.tags.takes_all,
+        "keys": options.keys,
+        "uniq_key": options.keys,
+        "store_timestamp": any(isinstance(at, AtTime) for at in (options.start, options.end)),
+    }
+    return [column for column, is_asked in asked.items() if is_asked]
+
+
+def matching(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
+    """Return the messages of any topics that the options mean, but for offsets.
 
     Records of one log are not quite in the order of their times: each is asked.
     """
-    stored = batch.column("store_timestamp").cast(pa.int64())
-    if isinstance(start, AtTime):
-        batch = batch.filter(pc.greater_equal(stored, start.time_ms))
-        stored = batch.column("store_timestamp").cast(pa.int64())
-    if isinstance(end, AtTime):
-        batch = batch.filter(pc.less(stored, end.time_ms))
+    if options.topics or options.topic_pattern:
+        names = pc.unique(batch.column("topic")).to_pylist()
+        wanted = pa.array([name for name in names if options.is_wanted(name)], pa.string())
+        batch = batch.filter(pc.is_in(batch.column("topic"), wanted))
+    if options.tags is not None and not options.tags.takes_all:
+        wanted = pa.array(sorted(options.tags.names), pa.string())
+        batch = batch.filter(pc.is_in(batch.column("tags"), wanted))
+    if options.keys:
+        batch = having_keys(batch, options.keys)
+    if isinstance(options.start, AtTime):
+        batch = batch.filter(pc.greater_equal(_stored_ms(batch), options.start.time_ms))
+    if isinstance(options.end, AtTime):
+        batch = batch.filter(pc.less(_stored_ms(batch), options.end.time_ms))
     return batch
+
+
+def _stored_ms(batch: pa.RecordBatch) -> pa.Array:
+    return batch.column("store_timestamp").cast(pa.int64())

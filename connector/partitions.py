@@ -17,7 +17,7 @@ from pyspark.sql.datasource import InputPartition
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
 from rocketpy.connector import store_views
 from rocketpy.connector.data_loss import Loss, report
-from rocketpy.connector.filters import at_times, having_keys, with_columns
+from rocketpy.connector.filters import columns_asked, having_keys, matching, with_columns
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store_backend import StoreBackend
@@ -79,7 +79,7 @@ class KeyPartition(SourcePartition):
         wide = with_columns(columns, *place, "tags")
         with closing(StoreBackend(options.path)) as backend:
             for topic in sorted({part.queue.topic for part in self.ranges}):
-                found = backend.find(topic, options.keys, wide)
+                found = backend.find(topic, options.keys, wide, decompress=options.decompress)
                 for part in self.ranges:
                     if part.queue.topic == topic:
                         yield from found.filter(self._is_meant(part, options)).to_batches()
@@ -100,23 +100,31 @@ class LogPartition(SourcePartition):
     """A stretch of the commit log: the records that begin in it."""
 
     start: int
-    end: int | None  # None: to the end of the log
+    end: int
+    log_end: int  # when the read was planned
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield them in log order."""
-        wide = with_columns(columns, "topic", "tags", "keys", "uniq_key", "store_timestamp")
+        """Yield them in log order; go on behind what retention deletes meanwhile."""
+        wide = with_columns(columns, *columns_asked(options))
+        start, log_end = self.start, self.log_end
         with closing(StoreBackend(options.path)) as backend:
-            for batch in backend.scan(self.start, self.end, wide, decompress=options.decompress):
-                if options.topics or options.topic_pattern:
-                    names = pc.unique(batch.column("topic")).to_pylist()
-                    chosen = pa.array([name for name in names if options.is_wanted(name)])
-                    batch = batch.filter(pc.is_in(batch.column("topic"), chosen.cast(pa.string())))
-                if options.tags is not None and not options.tags.takes_all:
-                    wanted = pa.array(sorted(options.tags.names))
-                    batch = batch.filter(pc.is_in(batch.column("tags"), wanted))
-                if options.keys:
-                    batch = having_keys(batch, options.keys)
-                yield at_times(batch, options.start, options.end)
+            while start < self.end:
+                low = backend.log_start()
+                if start < low:
+                    lost = Loss("the commit log", start, min(low, self.end), f"it begins at {low}")
+                    report([lost], fail=options.fail_on_loss)
+                    start = low
+                try:
+                    read = backend.scan(
+                        start, self.end, log_end, wide, decompress=options.decompress
+                    )
+                    for batch in read:
+                        yield matching(batch, options)
+                    return
+                except CorruptStoreError as cause:
+                    if not backend.is_deleted(cause):
+                        raise
+                    start = cause.offset
 
 
 @dataclass

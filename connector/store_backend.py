@@ -21,7 +21,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.lookup import find_by_key
-from rocketpy.broker_core.storage.reading import QueueReader, scan
+from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, refuse_damage, scan
 from rocketpy.broker_core.storage.salvage import next_sound_record
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.tags import TagFilter
@@ -118,11 +118,15 @@ class StoreBackend:
             return error.asked < error.held[0]
         return error.offset < self.store.parts.log.min_offset()
 
-    def find(self, topic: str, keys: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    def find(
+        self, topic: str, keys: Sequence[str], columns: Sequence[str], *, decompress: bool
+    ) -> pa.Table:
         """Return the messages of a topic that have one of the keys, each once, in log order."""
-        schema = select(columns)
+        schema, parts = select(columns), self.store.parts
         found = [
-            batch for key in keys for batch in find_by_key(self.store.parts, topic, key, schema)
+            batch
+            for key in keys
+            for batch in find_by_key(parts, topic, key, schema, decompress=decompress)
         ]
         table = pa.Table.from_batches(found, schema)
         _, rows = np.unique(table.column("commit_log_offset").to_numpy(), return_index=True)
@@ -133,21 +137,38 @@ class StoreBackend:
         """Whether keys can be looked up."""
         return bool(self.store.parts.index.names())
 
-    def log_range(self) -> tuple[int, int | None]:
-        """Return where the log begins and ends; None if only reading it tells."""
-        state = self.store.parts.tail.glimpse()
-        return self.store.parts.log.min_offset(), state.end if state else None
+    def log_start(self) -> int:
+        """Return where the commit log begins."""
+        return self.store.parts.log.min_offset()
+
+    def log_end(self) -> int:
+        """Return where the commit log ends now.
+
+        Raises:
+            CorruptStoreError: records follow behind the end.
+        """
+        parts = self.store.parts
+        state = parts.tail.glimpse()
+        # Apache's broker keeps no tail file: it may have written on behind what ours says.
+        if state is not None and is_boundary(parts, state.end):
+            end = int(state.end)
+        else:
+            end = next(reversed(parts.log.files.starts()), 0)
+        for segment in parts.log.walk(end):
+            end = segment.end
+        refuse_damage(parts, end)
+        return end
 
     def scan(
-        self, start: int, end: int | None, columns: Sequence[str], *, decompress: bool
+        self, start: int, end: int, log_end: int, columns: Sequence[str], *, decompress: bool
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages whose records begin from `start` on and before `end`."""
         log = self.store.parts.log
         # A stretch may begin amid a record, which belongs to the one before. Both of them ask for
         # the next record in the same way, so that none is read twice or by nobody.
         first = start if start == log.min_offset() else next_sound_record(log, start)
-        last = None if end is None else next_sound_record(log, end)
-        if first is not None and (end is None or first < end):
+        last = end if end == log_end else next_sound_record(log, end) or log_end
+        if first is not None and first < end:
             yield from scan(
                 self.store.parts, select(columns), start=first, end=last, decompress=decompress
             )

@@ -34,9 +34,11 @@ def queue_entries(
     ext = parts.queues.ext(queue.topic, queue.queue_id)
     codes = None if tags is None or tags.takes_all else tags.codes()
     for first in range(part.start, part.end, _ROWS):
-        units = entries.units(first, min(part.end, first + _ROWS))
-        if not len(units):
-            raise CorruptStoreError(entries.files.folder, first, "the queue has no such entry")
+        last = min(part.end, first + _ROWS)
+        units = entries.units(first, last)
+        if len(units) < last - first:
+            missing = first + len(units)
+            raise CorruptStoreError(entries.files.folder, missing, "the queue has no such entry")
         tag_codes = resolve(units["tag_code"].astype(np.int64), ext)
         wanted = units["size"] != FILLER_SIZE
         if codes is not None:

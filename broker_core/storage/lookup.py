@@ -23,6 +23,8 @@ def find_by_key(
     schema: pa.Schema,
     start_ms: int | None = None,
     end_ms: int | None = None,
+    *,
+    decompress: bool = True,
 ) -> list[pa.RecordBatch]:
     """Return the messages that have a key or unique key, in log order.
 
@@ -38,7 +40,7 @@ def find_by_key(
     ]
     wide = pa.schema([*schema, *(ALL_COLUMNS.field(name) for name in needed)])
     found = []
-    for batch in _records_at(parts, offsets, wide):
+    for batch in _records_at(parts, offsets, wide, decompress):
         words = pc.split_pattern(pc.fill_null(batch.column("keys"), ""), " ")
         rows = pc.list_parent_indices(words).filter(pc.equal(words.flatten(), key))
         is_meant = np.zeros(batch.num_rows, bool)
@@ -60,7 +62,9 @@ def read_one(parts: StoreParts, offset: int, schema: pa.Schema) -> pa.RecordBatc
     return batches[0] if batches else None
 
 
-def _records_at(parts: StoreParts, offsets: Ints, schema: pa.Schema) -> list[pa.RecordBatch]:
+def _records_at(
+    parts: StoreParts, offsets: Ints, schema: pa.Schema, decompress: bool = True
+) -> list[pa.RecordBatch]:
     """Return the sound records among these places, a batch per file."""
     batches = []
     starts = offsets - offsets % parts.log.file_size
@@ -71,7 +75,8 @@ def _records_at(parts: StoreParts, offsets: Ints, schema: pa.Schema) -> list[pa.
         places = offsets[starts == start] - start
         block = _block_of_sound(data, places, start)
         if block is not None:
-            batches.append(decode(block, schema, broker=parts.config.broker_name))
+            broker = parts.config.broker_name
+            batches.append(decode(block, schema, broker=broker, decompress=decompress))
     return batches
 
 

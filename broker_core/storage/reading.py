@@ -204,7 +204,7 @@ def scan(
         if len(block) < len(segment.block):
             break
     if check and (end is None or position < end):
-        _refuse_damage(parts, position)
+        refuse_damage(parts, position)
 
 
 def is_boundary(parts: StoreParts, offset: int) -> bool:
@@ -215,7 +215,7 @@ def is_boundary(parts: StoreParts, offset: int) -> bool:
     return is_end or _is_written(parts, offset)
 
 
-def _refuse_damage(parts: StoreParts, position: int) -> None:
+def refuse_damage(parts: StoreParts, position: int) -> None:
     """Raise unless the log ends here, be it with a torn record: damage has records behind it.
 
     So has a file that is missing or was cut short; or the end was further on and durable.
