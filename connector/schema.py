@@ -95,6 +95,9 @@ def check_schema(view: str, wanted: StructType) -> None:
             raise ColumnError(
                 field.name, f"the schema says {given}, but the column is {own.simpleString()}"
             )
+        if known[field.name].nullable and not field.nullable:
+            reason = "the schema says NOT NULL, but messages may have none; leave NOT NULL out"
+            raise ColumnError(field.name, reason)
 
 
 def arrow_schema(wanted: StructType) -> pa.Schema:
