@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("broker_core", "connector", "spark_jobs")
+from tests.project.packaging import PACKAGES, build, copy_source
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # A copy of what a build needs: what earlier builds left in the checkout could hide a loss.
-    copy = tmp_path_factory.mktemp("source")
-    for folder in ("src", *PACKAGES):
-        left_behind = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / folder, copy / folder, symlinks=True, ignore=left_behind)
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / file, copy)
-    return copy
-
-
-def build(kind: str, source: Path, into: Path) -> Path:
-    command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "--outdir", str(into)]
-    done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = into.iterdir()
-    return built
+    return copy_source(tmp_path_factory.mktemp("source"))
 
 
 def python_files_of(source: Path) -> set[str]:
