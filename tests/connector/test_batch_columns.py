@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -17,7 +16,7 @@ LARGE = b"so large that it pays to store it compressed " * 50
 
 
 @pytest.fixture
-def filled(store: rocketpy.Store) -> Iterator[rocketpy.Store]:
+def filled(store: rocketpy.Store) -> rocketpy.Store:
     store.create_topic("orders", queues=1)
     store.send("orders", LARGE, compress="zlib", keys="k1", properties={"region": "eu"})
     store.send("orders", b"plain", tags="paid", keys="k2")
@@ -63,7 +62,9 @@ class TestColumns:
 
 @pytest.mark.usefixtures("filled")
 class TestSchemaOfTheUsers:
-    def read(self, spark: SparkSession, store: rocketpy.Store, schema: str) -> list[tuple[object]]:
+    def read(
+        self, spark: SparkSession, store: rocketpy.Store, schema: str
+    ) -> list[tuple[object, ...]]:
         reader = spark.read.format("rocketpy").schema(schema).option("topic", "orders")
         return [tuple(row) for row in reader.load(str(store.path)).collect()]
 

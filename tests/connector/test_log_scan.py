@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 from pyspark.errors import PySparkException
@@ -57,7 +58,9 @@ def scan(path: Path, **options: object) -> list[int]:
     given = {"path": str(path), "scan": "commitlog"} | {k: str(v) for k, v in options.items()}
     source = RocketPyDataSource(given)
     reader = source.reader(source.schema())
-    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    batches: list[pa.RecordBatch] = [
+        batch for part in reader.partitions() for batch in reader.read(part)
+    ]
     return [int(body) for batch in batches for body in batch.column("body").to_pylist()]
 
 
@@ -138,7 +141,9 @@ def test_an_apache_store_is_cut_into_tasks_as_well(apache_store: str) -> None:
     def offsets(**more: str) -> list[int]:
         source = RocketPyDataSource(given | more)
         reader = source.reader(source.schema())
-        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+        batches: list[pa.RecordBatch] = [
+            batch for part in reader.partitions() for batch in reader.read(part)
+        ]
         return [at for batch in batches for at in batch.column(0).to_pylist()]
 
     assert offsets(minPartitions="9") == offsets()
@@ -215,6 +220,6 @@ def test_what_is_deleted_between_planning_and_reading_is_lost_aloud(
         DataLossError, match=f"the commit log from offset 0 up to .*begins at {low}"
     ):
         list(reader.read(parts[0]))
-    batches = [batch for part in parts for batch in lenient.read(part)]
+    batches: list[pa.RecordBatch] = [batch for part in parts for batch in lenient.read(part)]
     found = [int(body) for batch in batches for body in batch.column("body").to_pylist()]
     assert found == list(range(lost, COUNT))

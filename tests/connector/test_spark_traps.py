@@ -6,7 +6,6 @@ import importlib
 import inspect
 import pickle
 import pkgutil
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -28,7 +27,7 @@ COUNT = 10
 
 
 @pytest.fixture(autouse=True)
-def filled(store: rocketpy.Store) -> Iterator[rocketpy.Store]:
+def filled(store: rocketpy.Store) -> rocketpy.Store:
     store.create_topic("orders", queues=2)
     for number in range(COUNT):
         store.send("orders", f"{number}", tags="ab"[number % 2], keys=f"k{number}")
@@ -129,7 +128,9 @@ def test_every_batch_has_the_schema_that_spark_expects(
     planned = source(store, **options)
     schema = planned.schema()
     reader = planned.reader(schema)
-    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    batches: list[pa.RecordBatch] = [
+        batch for part in reader.partitions() for batch in reader.read(part)
+    ]
     assert {batch.schema for batch in batches} == {to_arrow_schema(schema, timezone="UTC")}
     assert all(batch.num_rows for batch in batches)
     assert schema.names == VIEW_COLUMNS[options.get("view", "messages")].names
