@@ -19,6 +19,7 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.selection import Selection
+from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.lookup import find_by_key
 from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, refuse_damage, scan
@@ -74,7 +75,7 @@ class StoreBackend:
     def sizes(self, queue: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
         """Return how many bytes each message of a range has, of its first million."""
         units = self.reader(queue).queue.units(start, min(end, start + _MOST_SIZES))
-        return np.asarray(units["size"], np.int64)
+        return np.where(units["size"] == FILLER_SIZE, 0, units["size"]).astype(np.int64)
 
     def committed(self, group: str, topics: Sequence[str]) -> dict[MessageQueue, int]:
         """Return the next offset to read of each queue that a group committed."""
