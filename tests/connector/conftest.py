@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import DataFrame, SparkSession
+from tests.connector.streams import Stream
 
 import rocketpy
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 Load = Callable[..., DataFrame]
+MakeStream = Callable[..., Stream]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,3 +83,11 @@ def load(spark: SparkSession, store: rocketpy.Store) -> Load:
         return reader.options(**{name: str(value) for name, value in options.items()}).load()
 
     return load
+
+
+@pytest.fixture
+def stream(spark: SparkSession, store: rocketpy.Store) -> Iterator[MakeStream]:
+    """Make a stream on the store: stream(topic="orders"); all are stopped at the end."""
+    yield lambda **options: Stream(spark, store.path, options)
+    for query in spark.streams.active:
+        query.stop()
