@@ -30,6 +30,7 @@ from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
 
 _MOST_SIZES = 1 << 20  # of one look: 20 MiB of queue entries
+_COMMIT_WAIT_S = 1.0  # writers hold the lock for moments; who has it longer, a broker, keeps it
 
 
 class StoreBackend:
@@ -87,7 +88,7 @@ class StoreBackend:
 
     def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
         """Note the next offset to read of some queues, durably."""
-        with lock_of(self.store.root).held(self.store.parts.config.lock_timeout_s):
+        with lock_of(self.store.root).held(_COMMIT_WAIT_S):
             for topic, queues in groupby(sorted(positions), key=lambda queue: queue.topic):
                 offsets = {queue.queue_id: positions[queue] for queue in queues}
                 self.store.offsets.commit(group, topic, offsets)

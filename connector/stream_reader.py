@@ -114,6 +114,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(limit, ReadAllAvailable):
             waiting = self._admitted(waiting)
         if not total(waiting) and not losses:
+            if self._target is not None and not begin.is_initial:
+                self._commit_to_group(begin.positions, is_last_chance=True)
             return start
         self._waiting_since = time.monotonic()
         return begin.advanced({queue: part.end for queue, part in waiting.items()}).to_json()
@@ -157,11 +159,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Note for the group that a batch is done."""
         self._commit_to_group(SourceOffset.from_json(end).positions)
 
-    def _commit_to_group(self, positions: Positions) -> None:
+    def _commit_to_group(self, positions: Positions, *, is_last_chance: bool = False) -> None:
         group = self._options.group
         if not self._options.commits or group is None or positions == self._committed:
             return
-        if time.monotonic() < self._no_commit_before:
+        if time.monotonic() < self._no_commit_before and not is_last_chance:
             return
         try:
             self._backend.commit(group, positions)
