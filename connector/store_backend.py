@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -37,7 +38,12 @@ class StoreBackend:
     """Reads a store directory. One per process and task; not to be pickled."""
 
     def __init__(self, path: str) -> None:
-        self.store = MessageStore(Path(path), StoreConfig(), clock=SystemClock(), read_only=True)
+        self._path = Path(path)
+        self._folders: dict[Path, tuple[int, int]] = {}
+        self._open()
+
+    def _open(self) -> None:
+        self.store = MessageStore(self._path, StoreConfig(), clock=SystemClock(), read_only=True)
         self.broker = self.store.parts.config.broker_name
 
     def close(self) -> None:
@@ -51,7 +57,28 @@ class StoreBackend:
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
         """Return the queues of some topics: first offset that is held, and behind the last."""
-        return {queue: self.range(queue) for topic in topics for queue in self._queues(topic)}
+        queues = [queue for topic in topics for queue in self._queues(topic)]
+        parts = self.store.parts
+        folders = [parts.queues.folder / queue.topic / str(queue.queue_id) for queue in queues]
+        if self._have_changed([parts.log.files.folder, *folders]):
+            self.close()
+            self._open()
+        return {queue: self.range(queue) for queue in queues}
+
+    def _have_changed(self, folders: Sequence[Path]) -> bool:
+        """Whether files were added or removed since the last look.
+
+        Files that are held open show nothing of a topic, or a store, that is made anew in their
+        place, and keep the room on the disk of those that retention deleted.
+        """
+        now = {
+            folder: (status.st_ino, status.st_mtime_ns)
+            for folder in folders
+            if (status := _status(folder)) is not None
+        }
+        changed = any(self._folders.get(folder, seen) != seen for folder, seen in now.items())
+        self._folders |= now  # one that is gone now may come back
+        return changed
 
     def _queues(self, topic: str) -> list[MessageQueue]:
         config = self.store.topic(topic)
@@ -174,3 +201,10 @@ class StoreBackend:
             yield from scan(
                 self.store.parts, select(columns), start=first, end=last, decompress=decompress
             )
+
+
+def _status(folder: Path) -> os.stat_result | None:
+    try:
+        return folder.stat()
+    except FileNotFoundError:
+        return None
