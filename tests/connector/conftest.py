@@ -86,8 +86,8 @@ def load(spark: SparkSession, store: rocketpy.Store) -> Load:
 
 
 @pytest.fixture
-def stream(spark: SparkSession, store: rocketpy.Store) -> Iterator[MakeStream]:
-    """Make a stream on the store: stream(topic="orders"); all are stopped at the end."""
-    yield lambda **options: Stream(spark, store.path, options)
+def stream(spark: SparkSession, tmp_path: Path) -> Iterator[MakeStream]:
+    """Make a stream on the test's store: stream(topic="orders"); all are stopped at the end."""
+    yield lambda **options: Stream(spark, tmp_path / "store", options)
     for query in spark.streams.active:
         query.stop()
