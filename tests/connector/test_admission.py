@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from tests.connector.streams import Stream, reader_of, send
@@ -200,14 +201,19 @@ def test_a_limit_that_is_lifted_is_lifted_from_the_next_batch_on(
 # --- tasks -------------------------------------------------------------------------------------
 
 
-def test_each_queue_with_something_new_is_one_task(
-    stream: MakeStream, store: rocketpy.Store
-) -> None:
+def test_few_rows_of_many_queues_are_one_task(stream: MakeStream, store: rocketpy.Store) -> None:
     send(store, "a", queue_id=2)
     send(store, "b", "c")
     orders = stream(topic="orders", startingOffsets="earliest")
-    orders.run()
-    assert orders.partitions == {0: 2}
+    assert orders.run() == [["b", "c", "a"]]
+    assert orders.partitions == {0: 1}
+
+
+def test_each_queue_with_much_that_is_new_is_one_task(store: rocketpy.Store) -> None:
+    store.create_topic("orders", 3)
+    store.append("orders", pa.table({"body": [b""] * 3000, "queue_id": [0, 2] * 1500}))
+    reader = reader_of(store, topic="orders", startingOffsets="earliest")
+    assert cut(reader) == [(0, 0, 1500), (2, 0, 1500)]
 
 
 def test_long_queues_are_split_until_there_are_enough_tasks(store: rocketpy.Store) -> None:
