@@ -12,19 +12,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
+    from rocketpy.connector.lag import LagListener, messages_behind
     from rocketpy.connector.registration import register
     from rocketpy.connector.session import local_spark
 
 __version__ = "0.1.0"
 
-__all__ = ["Store", "StoreConfig", "__version__", "local_spark", "open", "register"]
+__all__ = [
+    "LagListener",
+    "Store",
+    "StoreConfig",
+    "__version__",
+    "local_spark",
+    "messages_behind",
+    "open",
+    "register",
+]
 
 # Imported when first asked for: the command line and Spark's look for data sources import this
 # module, and pyarrow takes a third of a second.
 _HOMES = {
+    "LagListener": "rocketpy.connector.lag",
     "Store": "rocketpy.broker_core.embedded",
     "StoreConfig": "rocketpy.broker_core.config",
     "local_spark": "rocketpy.connector.session",
+    "messages_behind": "rocketpy.connector.lag",
     "open": "rocketpy.broker_core.embedded",
     "register": "rocketpy.connector.registration",
 }

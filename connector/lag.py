@@ -1,0 +1,70 @@
+"""How far streams are behind, from the progress that Spark reports of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from rocketpy.connector.offsets import OffsetFormatError, SourceOffset
+
+OnLag = Callable[[str, dict[str, int], float], None]
+
+
+def messages_behind(progress: Mapping[str, Any] | str) -> dict[str, int]:
+    """Return how many messages of each topic a query had not read yet; their sum is the total.
+
+    `progress` is what `lastProgress` and `recentProgress` give, or its JSON. Sources of other
+    formats are passed over.
+    """
+    reported = json.loads(progress) if isinstance(progress, str) else progress
+    behind = Counter[str]()
+    for source in reported["sources"]:
+        end, latest = _offset(source["endOffset"]), _offset(source["latestOffset"])
+        if end is None or latest is None:
+            continue
+        for queue, position in latest.positions.items():
+            behind[queue.topic] += max(position - end.positions.get(queue, 0), 0)
+    return dict(behind)
+
+
+def _offset(reported: object) -> SourceOffset | None:
+    """Return an offset of ours; Spark gives it as text, or in JSON as an object."""
+    try:
+        offset = json.loads(reported) if isinstance(reported, str) else reported
+        return SourceOffset.from_json(offset) if isinstance(offset, dict) else None
+    except (ValueError, OffsetFormatError):
+        return None
+
+
+class LagListener(StreamingQueryListener):
+    """Tells after each micro-batch how far a query is behind: `spark.streams.addListener(...)`.
+
+    It calls back with the query's name, or its id if it has none, with `messages_behind()`, and
+    with the rows/s that came in. Queries without a source of this format are passed over.
+    """
+
+    def __init__(self, callback: OnLag) -> None:
+        self._callback = callback
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Do nothing: there is no batch yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Call back."""
+        progress = event.progress
+        behind = messages_behind(progress)
+        if behind:
+            name = progress.name or str(progress.id)
+            self._callback(name, behind, progress.inputRowsPerSecond)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Do nothing: the last batch was told."""
