@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -11,13 +13,16 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from rocketpy.connector.read_options import ReadOptions
+if TYPE_CHECKING:
+    from rocketpy.connector.read_options import ReadOptions
 
 
 class RocketPyDataSource(DataSource):
     """A store of RocketMQ messages, for reading and writing, in batches and streams.
 
-    Spark makes one wherever it plans or runs something: heavy imports wait until needed.
+    Spark makes one wherever it plans or runs something: heavy imports wait until needed. A Python
+    that lacks pyarrow must say so when something is read: an error in Spark's look for data sources
+    is told nobody, and takes all others with it.
     """
 
     @classmethod
@@ -27,6 +32,7 @@ class RocketPyDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that the options ask for; wrong options are refused here."""
+        from rocketpy.connector.read_options import ReadOptions
         from rocketpy.connector.schema import spark_schema
 
         options = ReadOptions.parse(self.options)
@@ -57,6 +63,7 @@ class RocketPyDataSource(DataSource):
         return stream_sink(self.options, schema, overwrite)
 
     def _options(self, schema: StructType) -> ReadOptions:
+        from rocketpy.connector.read_options import ReadOptions
         from rocketpy.connector.schema import check_schema
 
         options = ReadOptions.parse(self.options)
