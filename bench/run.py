@@ -1,10 +1,14 @@
-"""`make bench`: every measurement, one table. Name parts to run only these: codec, store."""
+"""`make bench`: every measurement. Name parts to run only these: codec, store, spark."""
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
 import platform
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 # One core: what is measured is the work, not how far it spreads.
 os.environ["OMP_NUM_THREADS"] = os.environ["ARROW_IO_THREADS"] = "1"
@@ -12,25 +16,74 @@ os.environ["OMP_NUM_THREADS"] = os.environ["ARROW_IO_THREADS"] = "1"
 import codec
 import pyarrow as pa
 import store
+from measure import Figure
 from rich.console import Console
 from rich.table import Table
+from spark import side_by_side
 
-PARTS = {"codec": codec.figures, "store": store.figures}
+ON_ONE_CORE = {"codec": codec.figures, "store": store.figures}
+PARTS = (*ON_ONE_CORE, "spark")
 
 
 def main() -> None:
-    pa.set_cpu_count(1)
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    console = Console(width=100)
-    shown = Table(title=f"rocketpy on one core, Python {platform.python_version()}")
+    arguments = _arguments()
+    console = Console(width=120)
+    figures: list[Figure] = []
+    with _one_core():
+        for part in filter(ON_ONE_CORE.__contains__, arguments.parts):
+            for figure in ON_ONE_CORE[part]():
+                console.print(f"{figure.what}: {_shown(figure)} {figure.unit}")
+                figures.append(figure)
+    if "spark" in arguments.parts:
+        figures += side_by_side.measure(
+            console,
+            rows=arguments.messages,
+            sections=arguments.sections,
+            json=arguments.json,
+        )
+    table = Table(title=f"rocketpy, Python {platform.python_version()}")
     for heading in ("what", "measured", "unit", "aim"):
-        shown.add_column(heading, justify="right" if heading == "measured" else "left")
-    for name in sys.argv[1:] or PARTS:
-        for figure in PARTS[name]():
-            console.print(f"{figure.what}: {figure.value:,.3f} {figure.unit}")
-            shown.add_row(figure.what, f"{figure.value:,.3f}", figure.unit, figure.target)
-    console.print(shown)
+        table.add_column(heading, justify="right" if heading == "measured" else "left")
+    for figure in figures:
+        table.add_row(figure.what, _shown(figure), figure.unit, figure.target)
+    console.print(table)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
+    spark = parser.add_argument_group("of the part spark")
+    spark.add_argument("--messages", type=int, default=side_by_side.MESSAGES)
+    spark.add_argument(
+        "--sections", nargs="+", choices=side_by_side.SECTIONS, default=[*side_by_side.SECTIONS]
+    )
+    spark.add_argument("--json", type=Path, help="a file for the figures")
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        if part not in PARTS:
+            parser.error(f"there is no part '{part}'; parts are {', '.join(PARTS)}")
+    arguments.parts = arguments.parts or PARTS
+    return arguments
+
+
+def _shown(figure: Figure) -> str:
+    return "not there yet" if math.isnan(figure.value) else f"{figure.value:,.3f}"
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    pa.set_cpu_count(1)
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+        # What is started from now on spreads as it likes.
+        del os.environ["OMP_NUM_THREADS"], os.environ["ARROW_IO_THREADS"]
 
 
 if __name__ == "__main__":

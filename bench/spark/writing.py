@@ -1,0 +1,85 @@
+"""The messages from Parquet into each sink: a new topic, or a new store, for each run."""
+
+from __future__ import annotations
+
+import shutil
+
+import rocketpy
+from spark import messages
+from spark.contest import Contender, Line, contest
+from spark.kafka.clients import SETTINGS
+from spark.workbench import Workbench
+
+SECTION = "sink"
+COLUMNS = ("body", "keys", "tags", "properties")
+PLAIN_COLUMNS = COLUMNS[:3]  # a map costs Spark more than they do together
+
+
+def lines(bench: Workbench) -> list[Line]:
+    """Return the lines of all sinks."""
+    contenders = [
+        _kafka(bench, "default"),
+        _kafka(bench, "tuned"),
+        _rocketpy(bench, COLUMNS),
+        _rocketpy(bench, PLAIN_COLUMNS),
+        _floor(bench, COLUMNS),
+        _floor(bench, PLAIN_COLUMNS),
+    ]
+    return contest(SECTION, contenders, rows=bench.rows, meter=bench.meter, rounds=bench.rounds)
+
+
+def _kafka(bench: Workbench, name: str) -> Contender:
+    given = bench.spark.read.parquet(str(bench.input))
+    _, options = SETTINGS[name]
+    topic = ""
+
+    def prepare() -> None:
+        nonlocal topic
+        topic = bench.new_name("sink")
+        bench.kafka.create_topic(topic, messages.QUEUES)
+
+    return Contender(
+        name=f"Kafka {name}",
+        prepare=prepare,
+        run=lambda: bench.kafka.write(given, topic, options),
+        count=lambda: bench.kafka.read(topic, {}).count(),
+        expected=bench.rows,
+        on_kafka=True,
+        clean=lambda: bench.kafka.delete_topic(topic),
+    )
+
+
+def _rocketpy(bench: Workbench, columns: tuple[str, ...]) -> Contender:
+    given = bench.spark.read.parquet(str(bench.input)).select(*columns)
+    path = bench.folder / bench.new_name("sink")
+
+    def prepare() -> None:
+        shutil.rmtree(path, ignore_errors=True)
+        with rocketpy.open(path) as store:
+            store.create_topic(messages.TOPIC, messages.QUEUES)
+
+    def run() -> None:
+        writer = given.write.format("rocketpy").mode("append")
+        writer.option("path", str(path)).option("topic", messages.TOPIC).save()
+
+    def count() -> int:
+        with rocketpy.open(path, read_only=True) as store:
+            return sum(end - start for start, end in store.queues(messages.TOPIC).values())
+
+    return Contender(
+        name=f"rocketpy {len(columns)} columns",
+        prepare=prepare,
+        run=run,
+        count=count,
+        expected=bench.rows,
+    )
+
+
+def _floor(bench: Workbench, columns: tuple[str, ...]) -> Contender:
+    given = bench.spark.read.parquet(str(bench.input)).select(*columns)
+    return Contender(
+        name=f"floor {len(columns)} columns",
+        run=given.write.format("floor").mode("append").options(**bench.floor()).save,
+        count=lambda: bench.rows,  # it keeps nothing that could be counted
+        expected=bench.rows,
+    )
