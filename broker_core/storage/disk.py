@@ -41,12 +41,19 @@ class DiskFile:
         self.size = os.fstat(self._fd).st_size
 
     @cached_property
-    def _mapped(self) -> npt.NDArray[np.uint8]:
-        """The file's bytes, in one mapping for reads and writes: each page is faulted in once."""
-        if not self.size:
-            return np.zeros(0, np.uint8)
+    def _mapping(self) -> mmap.mmap:
+        """One mapping for reads and writes: each page is faulted in once."""
         access = mmap.PROT_READ | (mmap.PROT_WRITE if self._writable else 0)
-        return np.frombuffer(mmap.mmap(self._fd, self.size, prot=access), np.uint8)
+        return mmap.mmap(self._fd, self.size, prot=access)
+
+    @cached_property
+    def _mapped(self) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(self._mapping, np.uint8) if self.size else np.zeros(0, np.uint8)
+
+    def let_go(self) -> None:
+        """No longer count what was read as memory of this process; the system's cache keeps it."""
+        if self.size:
+            self._mapping.madvise(mmap.MADV_DONTNEED)
 
     @cached_property
     def view(self) -> npt.NDArray[np.uint8]:

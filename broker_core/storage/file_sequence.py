@@ -43,6 +43,11 @@ class FileSequence:
             return None
         return self._remember(start, found)
 
+    def let_go(self) -> None:
+        """No longer count what was read as memory of this process: see DiskFile."""
+        for file in list(self._open.values()):
+            file.let_go()
+
     def file_for_writing(self, start: int, *, allocated: int = 0) -> DiskFile:
         """Return the file that starts there, made if it is missing."""
         found = self.file(start)

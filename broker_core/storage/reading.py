@@ -27,6 +27,7 @@ from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_rec
 
 BATCH_ROWS = 8_192  # what fits the cache best when decoded
 BATCH_BYTES = 32 << 20
+_MOST_TOUCHED = 64 << 20  # bytes of the log, before their pages are let go
 # Columns of which queue and record must say the same.
 _VOUCHED_FOR = {"topic", "broker", "queue_id", "queue_offset", "commit_log_offset", "store_size"}
 
@@ -98,6 +99,7 @@ class QueueReader:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages from `start` up to `end`, those with one of the tag codes if given."""
         doubtful = {*schema.names} - _VOUCHED_FOR if check else set()
+        touched = 0
         while start < end:
             units = self.queue.units(start, min(end, start + BATCH_ROWS))
             if not len(units):
@@ -110,6 +112,10 @@ class QueueReader:
             offsets = np.arange(start, start + count)
             for block in self._blocks(units[:count], offsets, tag_codes, doubtful):
                 yield self._decode(block, schema, decompress)
+                touched += int(block.starts[-1] - block.starts[0])
+            if touched > _MOST_TOUCHED:
+                self._parts.log.files.let_go()
+                touched = 0
             start += count
 
     def _decode(self, block: RecordBlock, schema: pa.Schema, decompress: bool) -> pa.RecordBatch:
@@ -190,7 +196,7 @@ def scan(
     Raises:
         CorruptStoreError: a record is damaged and not the torn end of the log.
     """
-    position = start if start is not None else int(parts.log.min_offset())
+    position = let_go_at = start if start is not None else int(parts.log.min_offset())
     for segment in parts.log.walk(position, end):
         if segment.block is None:
             position = segment.end
@@ -201,6 +207,9 @@ def scan(
             yield decode(part, schema, broker=parts.config.broker_name, decompress=decompress)
         if len(block):
             position = segment.file_start + int(block.starts[-1] + block.sizes[-1])
+        if position - let_go_at > _MOST_TOUCHED:
+            parts.log.files.let_go()
+            let_go_at = position
         if len(block) < len(segment.block):
             break
     if check and (end is None or position < end):
