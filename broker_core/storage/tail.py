@@ -130,7 +130,7 @@ class TailFile:
 
     def intent(self) -> int | None:
         """Return where the batch begins that is being committed; None without one."""
-        if self._file is None or not self.has_intent():
+        if not self.has_intent() or self._file is None:
             return None
         magic, begin, complement = INTENT_STRUCT.unpack_from(self._file.memory, INTENT_AT)
         return int(begin) if magic == INTENT_MAGIC and begin == ~complement else None
