@@ -29,8 +29,13 @@ COUNT = 10
 @pytest.fixture(autouse=True)
 def filled(store: rocketpy.Store) -> rocketpy.Store:
     store.create_topic("orders", queues=2)
-    for number in range(COUNT):
-        store.send("orders", f"{number}", tags="ab"[number % 2], keys=f"k{number}")
+    numbers = range(COUNT)
+    columns = {
+        "body": [f"{number}" for number in numbers],
+        "tags": ["ab"[number % 2] for number in numbers],
+        "keys": [f"k{number}" for number in numbers],
+    }
+    store.append("orders", pa.table(columns))
     store.commit("billing", "orders", {0: 1})
     return store
 

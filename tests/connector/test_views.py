@@ -39,6 +39,7 @@ def store(tmp_path: Path) -> Iterator[rocketpy.Store]:
             )  # fmt: skip
             clock.advance(1000)
         opened.send("%RETRY%billing", "again")
+    with rocketpy.open(tmp_path / "store", config=config) as opened:  # what was sent is indexed
         yield opened
         assert list(opened.verify()) == []
 
