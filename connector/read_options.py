@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from dataclasses import replace as with_changes
 
 from rocketpy.broker_core.errors import GroupNameError, MessageRefusedError
-from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic
+from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic, is_system_topic
 from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.offsets import parse_queue
-from rocketpy.connector.options import Given, Option, OptionError
+from rocketpy.connector.option_tables import READ_OPTIONS
+from rocketpy.connector.options import Given, OptionError
 from rocketpy.connector.positions import AtTime, Place, Position, parse_position
 
 VIEWS = ("messages", "queues", "index", "groups", "topics")
@@ -26,130 +27,6 @@ _QUEUE_OPTIONS = (
     "endingOffsets",
     "startingTimestampStrategy",
     "maxRowsPerPartition",
-)
-
-READ_OPTIONS = (
-    Option("path", "a folder", "", "The store to read; `load(path)` does as well."),
-    Option("topic", "a name, or several with commas", "", "The topics to read."),
-    Option(
-        "topicPattern",
-        "a regular expression",
-        "",
-        "Reads every topic whose whole name matches, those made later included; "
-        "RocketMQ's own topics only match by `topic`.",
-    ),
-    Option(
-        "queues",
-        'JSON: `{"orders": [0, 2]}`',
-        "",
-        "Reads these queues alone.",
-    ),
-    Option(
-        "consumerGroup",
-        "a name",
-        "",
-        "The group whose offsets are read (`group`) and, in streams, committed.",
-    ),
-    Option(
-        "startingOffsets",
-        '`earliest`, `latest`, `group`, or JSON: `{"orders": {"0": 42, "1": -2}}`',
-        "`group` with a `consumerGroup`; else `earliest` in batch, `latest` in streams",
-        "Where a batch or a new stream starts. -2 is the earliest offset, -1 the latest; queues "
-        "that are not named, or that the group has not committed, start at the earliest.",
-    ),
-    Option(
-        "endingOffsets",
-        "as `startingOffsets`",
-        "`latest`",
-        "Batch only: where reading ends; the offset itself is not read.",
-    ),
-    Option(
-        "startingTimestamp",
-        "milliseconds since 1970, or `2026-01-31T08:00:00Z`",
-        "",
-        "Starts each queue at the first message stored at this time or later.",
-    ),
-    Option(
-        "endingTimestamp",
-        "as `startingTimestamp`",
-        "",
-        "Batch only: ends each queue before the first message stored at this time or later.",
-    ),
-    Option(
-        "startingTimestampStrategy",
-        "`latest` or `error`",
-        "`latest`",
-        "What to do with a queue that has no message so young: start at its end, or fail.",
-    ),
-    Option("maxRowsPerTrigger", "a number", "no limit", "The most messages of a micro-batch."),
-    Option(
-        "maxBytesPerTrigger",
-        "a number, or `64m`",
-        "no limit",
-        "The most bytes of a micro-batch, as stored; at least one message passes.",
-    ),
-    Option(
-        "minRowsPerTrigger",
-        "a number",
-        "1",
-        "A micro-batch waits until so many messages are there, or `maxTriggerDelay` is over.",
-    ),
-    Option(
-        "maxTriggerDelay", "a time: `30s`, `5m`", "`15m`", "How long `minRowsPerTrigger` may wait."
-    ),
-    Option(
-        "minPartitions",
-        "a number",
-        "one partition a queue; one for all in micro-batches of up to 2,000 messages",
-        "Splits queues, the longest first, or the commit log, until there are so many partitions.",
-    ),
-    Option(
-        "maxRowsPerPartition",
-        "a number",
-        "no limit",
-        "Splits queues so that no partition has more messages. Within a partition messages keep "
-        "the order of their queue; partitions of one queue follow each other in it.",
-    ),
-    Option("tags", "`paid || shipped`, or `*`", "`*`", "Reads messages with one of these tags."),
-    Option("sql", "", "", "Refused so far: SQL92 filters are not there yet."),
-    Option(
-        "keys",
-        "names with commas, or a JSON list",
-        "",
-        "Reads messages that have one of these keys; in batch through the index.",
-    ),
-    Option(
-        "failOnDataLoss",
-        "`true` or `false`",
-        "`true`",
-        "Whether messages that are gone before they were read stop the query.",
-    ),
-    Option(
-        "commitOffsets",
-        "`true` or `false`",
-        "`true` with a `consumerGroup`",
-        "Whether a stream notes its offsets in the group, batch by batch.",
-    ),
-    Option(
-        "view",
-        "`messages`, `queues`, `index`, `groups` or `topics`",
-        "`messages`",
-        "What of the store is read; `index`, `groups` and `topics` in batch only.",
-    ),
-    Option(
-        "columns",
-        "names with commas, or `*`",
-        "the default columns",
-        "What is decoded: the fewer, the faster.",
-    ),
-    Option(
-        "scan",
-        "`queues` or `commitlog`",
-        "`queues`",
-        "Batch only. `commitlog` reads the log itself in its order, all topics if none is "
-        "given, and needs no queues.",
-    ),
-    Option("decompress", "`true` or `false`", "`true`", "Whether bodies are decompressed."),
 )
 
 
@@ -226,9 +103,14 @@ class ReadOptions:
         )
 
     def is_wanted(self, topic: str) -> bool:
-        """Whether a topic is one of those that the options name; RocketMQ's own only by name."""
+        """Whether a topic is one of those that the options name.
+
+        RocketMQ's own only by name, those of retries and dead letters if a pattern speaks of them.
+        """
         if self.topic_pattern is not None:
-            return not is_reserved_topic(topic) and bool(re.fullmatch(self.topic_pattern, topic))
+            is_meant = "%" in self.topic_pattern or not is_system_topic(topic)
+            is_meant &= not is_reserved_topic(topic)
+            return is_meant and bool(re.fullmatch(self.topic_pattern, topic))
         return not self.topics or topic in self.topics
 
     def for_stream(self) -> ReadOptions:

@@ -8,29 +8,8 @@ from dataclasses import dataclass
 from rocketpy.broker_core.codec.compression import CODECS
 from rocketpy.broker_core.errors import TopicNameError
 from rocketpy.broker_core.metadata.names import check_topic_name
-from rocketpy.connector.options import Given, Option, OptionError
-
-WRITE_OPTIONS: tuple[Option, ...] = (
-    Option("path", "a folder", "required", "the store; made if it is missing"),
-    Option(
-        "topic",
-        "a name",
-        "the column `topic`",
-        "where all rows go; wins over the column. A topic that is missing is made",
-    ),
-    Option("queues", "1 and up", "4", "how many queues a topic gets that is made"),
-    Option("compress", "zlib, lz4 or zstd", "not compressed", "how bodies are stored"),
-    Option(
-        "txnAppId",
-        "a name",
-        "none",
-        "with `txnVersion`, in a batch write: a version that this name has written to the topic "
-        "before, or a lower one, is skipped. For writes inside `foreachBatch`",
-    ),
-    Option("txnVersion", "0 and up", "none", "the number of this write, such as the batch id"),
-    Option("checkpointLocation", "a folder", "Spark's", "Spark's own: where a query keeps offsets"),
-    Option("queryName", "a name", "Spark's", "Spark's own: the name of the query"),
-)
+from rocketpy.connector.option_tables import WRITE_OPTIONS
+from rocketpy.connector.options import Given, OptionError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

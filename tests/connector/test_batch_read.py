@@ -85,7 +85,17 @@ def test_a_pattern_does_not_match_the_topics_that_rocketmq_keeps_for_itself(
     frame = reader.option("topicPattern", ".*").option("columns", "topic").load()
     found = {row["topic"] for row in frame.distinct().collect()}
     assert {"lab_tags", "lab_plain"} <= found
-    assert not any(name.startswith(("rmq_sys_", "RMQ_SYS_", "SCHEDULE_TOPIC")) for name in found)
+    own = ("rmq_sys_", "RMQ_SYS_", "SCHEDULE_TOPIC", "%RETRY%", "%DLQ%")
+    assert not any(name.startswith(own) for name in found)
+
+
+def test_a_pattern_that_speaks_of_them_matches_retries_and_dead_letters(
+    store: rocketpy.Store, load: Load
+) -> None:
+    store.create_topic("%DLQ%billing", queues=1)
+    store.send("%DLQ%billing", b"lost")
+    assert "%DLQ%billing" not in topics(load(topicPattern=".*"))
+    assert topics(load(topicPattern="%DLQ%.*")) == {"%DLQ%billing": 1}
 
 
 def test_queues_are_read_alone(load: Load) -> None:

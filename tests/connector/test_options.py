@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rocketpy.broker_core.tags import TagFilter
+from rocketpy.connector.option_tables import READ_OPTIONS
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.positions import AtTime, ByQueue, Place
-from rocketpy.connector.read_options import READ_OPTIONS, VIEWS, ReadOptions
+from rocketpy.connector.read_options import VIEWS, ReadOptions
 
 MILLENNIUM_MS = 946_684_800_000
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from rocketpy.broker_core.codec.columns import DEFAULT_COLUMNS
+from rocketpy.connector.option_tables import READ_OPTIONS, WRITE_OPTIONS
 from rocketpy.connector.options import Option
-from rocketpy.connector.read_options import READ_OPTIONS
 from rocketpy.connector.schema import VIEW_COLUMNS, spark_schema
-from rocketpy.connector.write_options import WRITE_OPTIONS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "options.md").read_text("utf-8")
 

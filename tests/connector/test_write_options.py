@@ -6,9 +6,10 @@ import pickle
 
 import pytest
 
+from rocketpy.connector.option_tables import WRITE_OPTIONS
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.sink import OutputModeError
-from rocketpy.connector.write_options import WRITE_OPTIONS, WriteOptions
+from rocketpy.connector.write_options import WriteOptions
 
 
 def test_all_options_are_read() -> None:

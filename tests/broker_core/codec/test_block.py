@@ -80,6 +80,23 @@ def test_any_damaged_byte_of_a_sealed_record_is_found() -> None:
         assert not is_sound, at
 
 
+def test_bodies_alone_are_held_to_their_own_crc() -> None:
+    damaged_body = SEALED[:88] + b"J" + SEALED[89:]
+    damaged_properties = SEALED[:-1] + b"?"
+    data = SEALED + damaged_body + damaged_properties
+    found = block(data, 0, len(SEALED), 2 * len(SEALED))
+    assert found.sound_bodies().tolist() == [True, False, True]
+    assert found.sound().tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("others", [0, 1, 5])
+def test_a_flag_that_says_how_a_body_is_compressed_is_not_believed_alone(others: int) -> None:
+    zlib_flag = SEALED[:39] + bytes([SEALED[39] ^ 1]) + SEALED[40:]
+    starts = [len(SEALED) * number for number in range(others + 1)]
+    found = block(SEALED * others + zlib_flag, *starts)
+    assert found.sound_bodies().tolist() == [True] * others + [False]
+
+
 def test_a_part_is_taken_by_rows() -> None:
     data = PLAIN + SEALED + V6
     taken = block(data, 0, len(PLAIN), len(PLAIN + SEALED)).take(np.array([2, 0]))

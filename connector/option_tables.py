@@ -1,0 +1,152 @@
+"""Every option of `format("rocketpy")`, in the words of docs/options.md."""
+
+from __future__ import annotations
+
+from rocketpy.connector.options import Option
+
+READ_OPTIONS = (
+    Option("path", "a folder", "", "The store to read; `load(path)` does as well."),
+    Option("topic", "a name, or several with commas", "", "The topics to read."),
+    Option(
+        "topicPattern",
+        "a regular expression",
+        "",
+        "Reads every topic whose whole name matches, those made later included; "
+        "RocketMQ's own topics only match by `topic`, those of retries and dead letters if it has "
+        "a `%`.",
+    ),
+    Option(
+        "queues",
+        'JSON: `{"orders": [0, 2]}`',
+        "",
+        "Reads these queues alone.",
+    ),
+    Option(
+        "consumerGroup",
+        "a name",
+        "",
+        "The group whose offsets are read (`group`) and, in streams, committed.",
+    ),
+    Option(
+        "startingOffsets",
+        '`earliest`, `latest`, `group`, or JSON: `{"orders": {"0": 42, "1": -2}}`',
+        "`group` with a `consumerGroup`; else `earliest` in batch, `latest` in streams",
+        "Where a batch or a new stream starts. -2 is the earliest offset, -1 the latest; queues "
+        "that are not named, or that the group has not committed, start at the earliest.",
+    ),
+    Option(
+        "endingOffsets",
+        "as `startingOffsets`",
+        "`latest`",
+        "Batch only: where reading ends; the offset itself is not read.",
+    ),
+    Option(
+        "startingTimestamp",
+        "milliseconds since 1970, or `2026-01-31T08:00:00Z`",
+        "",
+        "Starts each queue at the first message stored at this time or later.",
+    ),
+    Option(
+        "endingTimestamp",
+        "as `startingTimestamp`",
+        "",
+        "Batch only: ends each queue before the first message stored at this time or later.",
+    ),
+    Option(
+        "startingTimestampStrategy",
+        "`latest` or `error`",
+        "`latest`",
+        "What to do with a queue that has no message so young: start at its end, or fail.",
+    ),
+    Option("maxRowsPerTrigger", "a number", "no limit", "The most messages of a micro-batch."),
+    Option(
+        "maxBytesPerTrigger",
+        "a number, or `64m`",
+        "no limit",
+        "The most bytes of a micro-batch, as stored; at least one message passes.",
+    ),
+    Option(
+        "minRowsPerTrigger",
+        "a number",
+        "1",
+        "A micro-batch waits until so many messages are there, or `maxTriggerDelay` is over.",
+    ),
+    Option(
+        "maxTriggerDelay", "a time: `30s`, `5m`", "`15m`", "How long `minRowsPerTrigger` may wait."
+    ),
+    Option(
+        "minPartitions",
+        "a number",
+        "one partition a queue; one for all in micro-batches of up to 2,000 messages",
+        "Splits queues, the longest first, or the commit log, until there are so many partitions.",
+    ),
+    Option(
+        "maxRowsPerPartition",
+        "a number",
+        "no limit",
+        "Splits queues so that no partition has more messages. Within a partition messages keep "
+        "the order of their queue; partitions of one queue follow each other in it.",
+    ),
+    Option("tags", "`paid || shipped`, or `*`", "`*`", "Reads messages with one of these tags."),
+    Option("sql", "", "", "Refused so far: SQL92 filters are not there yet."),
+    Option(
+        "keys",
+        "names with commas, or a JSON list",
+        "",
+        "Reads messages that have one of these keys; in batch through the index.",
+    ),
+    Option(
+        "failOnDataLoss",
+        "`true` or `false`",
+        "`true`",
+        "Whether messages that are gone before they were read stop the query.",
+    ),
+    Option(
+        "commitOffsets",
+        "`true` or `false`",
+        "`true` with a `consumerGroup`",
+        "Whether a stream notes its offsets in the group, batch by batch.",
+    ),
+    Option(
+        "view",
+        "`messages`, `queues`, `index`, `groups` or `topics`",
+        "`messages`",
+        "What of the store is read; `index`, `groups` and `topics` in batch only.",
+    ),
+    Option(
+        "columns",
+        "names with commas, or `*`",
+        "the default columns",
+        "What is decoded: the fewer, the faster.",
+    ),
+    Option(
+        "scan",
+        "`queues` or `commitlog`",
+        "`queues`",
+        "Batch only. `commitlog` reads the log itself in its order, all topics if none is "
+        "given, and needs no queues.",
+    ),
+    Option("decompress", "`true` or `false`", "`true`", "Whether bodies are decompressed."),
+)
+
+WRITE_OPTIONS = (
+    Option("path", "a folder", "required", "the store; made if it is missing"),
+    Option(
+        "topic",
+        "a name",
+        "the column `topic`",
+        "where all rows go; wins over the column. A topic that is missing is made",
+    ),
+    Option("queues", "1 and up", "4", "how many queues a topic gets that is made"),
+    Option("compress", "zlib, lz4 or zstd", "not compressed", "how bodies are stored"),
+    Option(
+        "txnAppId",
+        "a name",
+        "none",
+        "with `txnVersion`, in a batch write: a version that this name has written to the topic "
+        "before, or a lower one, is skipped. For writes inside `foreachBatch`",
+    ),
+    Option("txnVersion", "0 and up", "none", "the number of this write, such as the batch id"),
+    Option("checkpointLocation", "a folder", "Spark's", "Spark's own: where a query keeps offsets"),
+    Option("queryName", "a name", "Spark's", "Spark's own: the name of the query"),
+)
