@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.storage.support import refuse_unsupported
 from rocketpy.connector.options import OptionError
+from rocketpy.connector.worker import make_ready
 from rocketpy.connector.write_columns import check_columns
 from rocketpy.connector.write_options import WriteOptions
 
@@ -132,6 +133,7 @@ def _stage(
 ) -> StagedRows:
     from rocketpy.broker_core.staged import TaskStage
 
+    make_ready()
     context = TaskContext.get()
     stage = TaskStage(
         root=Path(options.path),

@@ -43,6 +43,7 @@ from rocketpy.connector.positions import Place, resolve
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store_backend import StoreBackend
 from rocketpy.connector.topics import held_ranges
+from rocketpy.connector.worker import make_ready
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed: Positions | None = None
         self._waiting_since = time.monotonic()
         self._no_commit_before = 0.0
+        make_ready()
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks get a copy: nothing that is open may travel with it.

@@ -30,7 +30,7 @@ from matplotlib import pyplot
 
 FOLDER = Path("rocketpy-demo")
 STORE = str(FOLDER / "store")
-BACKLOG, LIVE, PER_SECOND = 100_000, 15_000, 1_500
+BACKLOG, LIVE, PER_SECOND = 100_000, 20_000, 1_000
 COUNTRIES = ("France", "Japan", "Kenya", "Peru")
 console = Console()
 
@@ -67,7 +67,7 @@ def till() -> None:
 def topic(spark: SparkSession, name: str, group: str) -> DataFrame:
     """Return a topic as a stream that is read by a group."""
     reader = spark.readStream.format("rocketpy").option("path", STORE).option("topic", name)
-    return reader.option("consumerGroup", group).option("maxRowsPerTrigger", 20_000).load()
+    return reader.option("consumerGroup", group).option("maxRowsPerTrigger", 25_000).load()
 
 
 def bill_orders(spark: SparkSession) -> StreamingQuery:
@@ -115,10 +115,12 @@ def watch(store: rocketpy.Store, process: multiprocessing.process.BaseProcess) -
     while not done:
         selling = process.is_alive()
         now = time.monotonic() - started
-        seen.append([now, lag(store, "orders", "billing"), lag(store, "bills", "lake")])
-        console.print(f"{now:8.1f} {seen[-1][1]:15,} {seen[-1][2]:15,}")
-        done = not selling and not any(seen[-1][1:])
-        time.sleep(1)
+        lags = lag(store, "orders", "billing"), lag(store, "bills", "lake")
+        if not seen or now - seen[-1][0] >= 1:
+            console.print(f"{now:8.1f} {lags[0]:15,} {lags[1]:15,}")
+            seen.append([now, *lags])
+        done = not selling and not any(lags)
+        time.sleep(0.1)
     return seen
 
 
