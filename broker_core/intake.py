@@ -1,7 +1,8 @@
 """From a user's Arrow table to encoded batches: types checked, queues chosen, limits held.
 
 Columns: `body` (binary or string), and where present `tags`, `keys` (string or list of strings),
-`properties` (map of strings), `queue_id` or `sharding_key`, `flag`, `born_timestamp`.
+`properties` (map of strings), `queue_id` or `sharding_key`, `flag`, `born_timestamp`. Further ones
+that are named as `property_columns` become properties: cheaper than a map of them.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Intake:
     config: StoreConfig
     turn: int = 0
     compress: str | None = None
+    property_columns: tuple[str, ...] = ()
 
     def batches(self, data: object, now_ms: int) -> Iterator[EncodedBatch]:
         """Yield encoded batches of some thousand messages, in row order.
@@ -57,7 +59,7 @@ class Intake:
             MessageRefusedError: a message breaks a limit.
         """
         reader = _reader(data)
-        _check_names(reader.schema)
+        _check_names(reader.schema, self.property_columns)
         for batch in reader:
             for first in range(0, batch.num_rows, CHUNK_ROWS):
                 yield self._encode(batch.slice(first, CHUNK_ROWS), now_ms)
@@ -65,7 +67,7 @@ class Intake:
     def _encode(self, batch: pa.RecordBatch, now_ms: int) -> EncodedBatch:
         rows = batch.num_rows
         bodies, sys_flag = self._stored(self._bodies(batch))
-        named, rest = _split_properties(batch)
+        named, rest = _split_properties(batch, self.property_columns)
         properties = join_property_columns(
             {name: column for name, column in named.items() if column is not None}, rest, rows
         )
@@ -147,11 +149,11 @@ def _reader(data: object) -> pa.RecordBatchReader:
     raise ColumnError("body", f"a pyarrow table is wanted, not {type(data).__name__}")
 
 
-def _check_names(schema: pa.Schema) -> None:
+def _check_names(schema: pa.Schema, property_columns: tuple[str, ...]) -> None:
     for name in schema.names:
         if schema.names.count(name) > 1:
             raise ColumnError(name, "is there twice")
-        if name not in COLUMNS:
+        if name not in COLUMNS and name not in property_columns:
             near = difflib.get_close_matches(name, COLUMNS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(COLUMNS)}"
             raise ColumnError(name, f"is not stored; {hint}")
@@ -197,20 +199,24 @@ def _keys(batch: pa.RecordBatch) -> pa.Array | None:
     return pc.binary_join(words, KEY_SEPARATOR)
 
 
-def _split_properties(batch: pa.RecordBatch) -> tuple[dict[str, pa.Array | None], pa.Array | None]:
+def _split_properties(
+    batch: pa.RecordBatch, property_columns: tuple[str, ...]
+) -> tuple[dict[str, pa.Array | None], pa.Array | None]:
     """Return the properties that have meaning to a store as columns, and the map of the others.
 
     They come as columns of their own, or inside the map as a read gives them; a column wins.
     """
-    named: dict[str, pa.Array | None] = dict.fromkeys(_NAMED)
+    names = (*_NAMED, *property_columns)
+    named: dict[str, pa.Array | None] = dict.fromkeys(names)
     properties = _cast(batch, "properties", pa.map_(pa.string(), pa.string()))
     if properties is not None:
-        found, properties = _take_out(properties)
+        found, properties = _take_out(properties, names)
         named.update(found)
     columns = {
         KEYS: _keys(batch),
         TAGS: _cast(batch, "tags", pa.string()),
         SHARDING_KEY: _cast(batch, "sharding_key", pa.string()),
+        **{name: _cast(batch, name, pa.string()) for name in property_columns},
     }
     for name, column in columns.items():
         if column is not None:
@@ -219,16 +225,18 @@ def _split_properties(batch: pa.RecordBatch) -> tuple[dict[str, pa.Array | None]
     return named, properties
 
 
-def _take_out(properties: pa.Array) -> tuple[dict[str, pa.Array], pa.Array]:
+def _take_out(
+    properties: pa.Array, wanted_names: tuple[str, ...]
+) -> tuple[dict[str, pa.Array], pa.Array]:
     offsets = properties.offsets.to_numpy()
     names = properties.keys.slice(offsets[0], offsets[-1] - offsets[0])
-    special = pc.is_in(names, pa.array(_NAMED))
+    special = pc.is_in(names, pa.array(wanted_names))
     if not pc.any(special).as_py():
         return {}, properties
     values = properties.items.slice(offsets[0], offsets[-1] - offsets[0])
     starts = offsets - offsets[0]
     found = {}
-    for name in _NAMED:
+    for name in wanted_names:
         entries = np.flatnonzero(pc.equal(names, name).to_numpy(zero_copy_only=False))
         if entries.size:
             wanted = np.full(len(properties), -1, np.int64)

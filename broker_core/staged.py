@@ -55,6 +55,7 @@ class TaskStage:
     topic: str | None = None
     queues: int | None = None  # of topics that are yet to be made
     compress: str | None = None
+    property_columns: tuple[str, ...] = ()
     name: str = "the table"  # what rows are counted in, for errors
     clock: Clock = field(default_factory=SystemClock)
     _config: StoreConfig = field(init=False)
@@ -162,7 +163,7 @@ class TaskStage:
             wanted = self.queues or self._config.default_topic_queues
             queues = known.write_queues if known is not None else wanted
             turn = random.randrange(queues)
-            intake = Intake(topic, queues, self._config, turn, self.compress)
+            intake = Intake(topic, queues, self._config, turn, self.compress, self.property_columns)
             self._intakes[topic] = intake
         return intake
 

@@ -140,6 +140,13 @@ WRITE_OPTIONS = (
     Option("queues", "1 and up", "4", "how many queues a topic gets that is made"),
     Option("compress", "zlib, lz4 or zstd", "not compressed", "how bodies are stored"),
     Option(
+        "propertyColumns",
+        "names with commas",
+        "none",
+        "string columns that become properties of these names, besides the map `properties`; "
+        "cheaper than a map. Null is no property",
+    ),
+    Option(
         "txnAppId",
         "a name",
         "none",

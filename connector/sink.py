@@ -123,7 +123,9 @@ def stream_sink(options: Mapping[str, str], schema: StructType, overwrite: bool)
 
 def _checked(options: Mapping[str, str], schema: StructType) -> WriteOptions:
     parsed = WriteOptions.parse(options)
-    check_columns(schema, has_topic=parsed.topic is not None)
+    check_columns(
+        schema, has_topic=parsed.topic is not None, property_columns=parsed.property_columns
+    )
     refuse_unsupported(Path(parsed.path))
     return parsed
 
@@ -141,6 +143,7 @@ def _stage(
         topic=options.topic,
         queues=options.queues,
         compress=options.compress,
+        property_columns=options.property_columns,
         name=f"partition {context.partitionId()}" if context else "the partition",
     )
     try:

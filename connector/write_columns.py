@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 from pyspark.sql.types import (
     ArrayType,
@@ -51,17 +52,22 @@ COLUMNS = {
 }
 
 
-def check_columns(schema: StructType, *, has_topic: bool) -> None:
+def check_columns(
+    schema: StructType, *, has_topic: bool, property_columns: Sequence[str] = ()
+) -> None:
     """Refuse a DataFrame that cannot be written.
 
     Raises:
         ColumnError: a column is missing, there twice, unknown or of a type that cannot be stored.
     """
-    _refuse_unknown(schema.names)
+    _refuse_unknown([name for name in schema.names if name not in property_columns])
+    for name in property_columns:
+        if name not in schema.names:
+            raise ColumnError(name, "is named in option 'propertyColumns', but is missing")
     for field in schema.fields:
         if schema.names.count(field.name) > 1:
             raise ColumnError(field.name, "is there twice")
-        types, is_right = COLUMNS[field.name]
+        types, is_right = COLUMNS.get(field.name, ("string", _is_text))
         if not is_right(field.dataType):
             found = field.dataType.simpleString()
             raise ColumnError(field.name, f"is {found}; what can be written is {types}")

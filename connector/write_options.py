@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rocketpy.broker_core.codec.compression import CODECS
+from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
 from rocketpy.broker_core.errors import TopicNameError
+from rocketpy.broker_core.message import KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
 from rocketpy.broker_core.metadata.names import check_topic_name
 from rocketpy.connector.option_tables import WRITE_OPTIONS
 from rocketpy.connector.options import Given, OptionError
+from rocketpy.connector.write_columns import COLUMNS
+
+RESERVED_PROPERTIES = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY, CHECKSUM_NAME.decode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +25,7 @@ class WriteOptions:
     topic: str | None = None
     queues: int | None = None
     compress: str | None = None
+    property_columns: tuple[str, ...] = ()
     app_id: str | None = None
     version: int = 0
 
@@ -46,9 +52,21 @@ class WriteOptions:
             topic=topic,
             queues=given.count("queues"),
             compress=given.choice("compress", CODECS),
+            property_columns=_property_columns(given),
             app_id=app_id,
             version=version or 0,
         )
+
+
+def _property_columns(given: Given) -> tuple[str, ...]:
+    text = given.text("propertyColumns") or ""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in names:
+        if name in COLUMNS:
+            raise OptionError("propertyColumns", f"'{name}' is written as what it is; leave it out")
+        if name in RESERVED_PROPERTIES:
+            raise OptionError("propertyColumns", f"'{name}' is a property that the store writes")
+    return names
 
 
 def _version(given: Given) -> int | None:

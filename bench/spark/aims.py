@@ -43,8 +43,9 @@ def figures(lines: Sequence[Line]) -> Iterator[Figure]:
         cpu = ratio(streaming.SECTION, *kafka, "cpu_s")
         yield Figure("AvailableNow, CPU of Kafka default", cpu, "times")
     if writing.SECTION in sections:
-        sink = ratio(writing.SECTION, "rocketpy 4 columns", "Kafka default", "cpu_s")
-        yield Figure("sink, CPU of Kafka default", sink, "times", "<= 1")
+        for form in ("property as a column", "properties as a map"):
+            sink = ratio(writing.SECTION, f"rocketpy, {form}", "Kafka default", "cpu_s")
+            yield Figure(f"sink, {form}, CPU of Kafka default", sink, "times", "<= 1")
     if latency.SECTION in sections:
         for figure in ("p50", "p99"):
             late = ratio(latency.SECTION, "rocketpy", "Kafka tuned", f"{figure}_s")

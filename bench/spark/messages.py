@@ -47,6 +47,7 @@ def tables(rows: int) -> Iterator[pa.Table]:
                 "tags": pa.array(tags),
                 "keys": pa.array([f"order-{number:08d}" for number in numbers.tolist()]),
                 "properties": pa.MapArray.from_arrays(one_each, name, value),
+                "region": value,  # the same, as a column of its own
                 "headers": pa.ListArray.from_arrays(one_each, header),
             }
         )

@@ -95,6 +95,28 @@ def test_rows_name_their_topics_unless_the_option_does(
     assert [bodies(store, topic) for topic in "abc"] == [["1"], ["2"], ["1", "2"]]
 
 
+def test_columns_become_properties_on_request(spark: SparkSession, store: rocketpy.Store) -> None:
+    rows = [("1", "eu", None, {"a": "x", "region": "old"}), ("2", None, "shop", None)]
+    columns = "body string, region string, channel string, properties map<string,string>"
+    frame = spark.createDataFrame(rows, columns).coalesce(1)
+    sink(frame, store, topic="t", queues=1, propertyColumns="region,channel").save()
+    read = store.read("t", columns=["properties"]).read_all()["properties"].to_pylist()
+    assert [dict(properties) for properties in read] == [
+        {"region": "eu", "a": "x"},
+        {"channel": "shop"},
+    ]
+
+
+def test_a_column_that_is_to_be_a_property_must_be_there_and_be_text(
+    spark: SparkSession, store: rocketpy.Store
+) -> None:
+    frame = spark.createDataFrame([("1", 5)], "body string, region int")
+    with pytest.raises(PySparkException, match=r"'region'.*is int; what can be written is string"):
+        sink(frame, store, topic="t", propertyColumns="region").save()
+    with pytest.raises(PySparkException, match=r"'channel'.*but is missing"):
+        sink(frame.drop("region"), store, topic="t", propertyColumns="channel").save()
+
+
 def test_bodies_are_compressed_on_request(spark: SparkSession, store: rocketpy.Store) -> None:
     frame = spark.createDataFrame([("x" * 5_000,)], "body string")
     sink(frame, store, topic="t", compress="zstd").save()

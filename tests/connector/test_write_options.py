@@ -18,6 +18,7 @@ def test_all_options_are_read() -> None:
         "topic": "t",
         "queues": "3",
         "compress": "LZ4",
+        "propertycolumns": "region, channel",
         "txnappid": "app",
         "txnversion": "7",
         "checkpointlocation": "c",
@@ -25,7 +26,13 @@ def test_all_options_are_read() -> None:
     }
     assert given.keys() == {option.name.lower() for option in WRITE_OPTIONS}
     assert WriteOptions.parse(given) == WriteOptions(
-        path="s", topic="t", queues=3, compress="lz4", app_id="app", version=7
+        path="s",
+        topic="t",
+        queues=3,
+        compress="lz4",
+        property_columns=("region", "channel"),
+        app_id="app",
+        version=7,
     )
 
 
@@ -37,6 +44,8 @@ def test_all_options_are_read() -> None:
         ({"path": "s", "txnversion": "1"}, "'txnAppId' .*'txnVersion' means nothing without it"),
         ({"path": "s", "txnappid": "a", "txnversion": "-1"}, "'txnVersion' .*at least 0"),
         ({"path": "s", "txnappid": "a", "txnversion": "x"}, "'txnVersion' .*is 'x'"),
+        ({"path": "s", "propertycolumns": "body"}, "'propertyColumns' .*'body' is written as"),
+        ({"path": "s", "propertycolumns": "KEYS"}, "'propertyColumns' .*that the store writes"),
         ({"path": "s", "topic": "a b"}, "'topic' .*it has ' ' at position 1"),
     ],
 )
