@@ -83,7 +83,7 @@ class TaskStage:
             self._encode_waiting()
 
     def finish(self) -> tuple[Path | None, int]:
-        """Make all durable; return the staged file, if there were rows, and how many."""
+        """Return the staged file, if there were rows, and how many."""
         self._encode_waiting()
         if self._file is None:
             return None, 0

@@ -77,10 +77,12 @@ class StagedFile:
             raise
 
     def finish(self) -> None:
-        """Make the file durable; it is whole from here on."""
-        os.fsync(self._fd)
+        """Close the file; it is whole from here on.
+
+        It need not be durable: a batch that a power failure keeps from being committed is run
+        again, and a commit syncs what it copies to the log.
+        """
         os.close(self._fd)
-        Disk().sync_folder(self.path.parent)
 
     def discard(self) -> None:
         """Remove the file instead."""

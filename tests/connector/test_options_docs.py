@@ -12,6 +12,7 @@ from rocketpy.broker_core.codec.columns import DEFAULT_COLUMNS
 from rocketpy.connector.option_tables import READ_OPTIONS, WRITE_OPTIONS
 from rocketpy.connector.options import Option
 from rocketpy.connector.schema import VIEW_COLUMNS, spark_schema
+from rocketpy.connector.write_columns import COLUMNS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "options.md").read_text("utf-8")
 
@@ -36,6 +37,11 @@ def test_the_options_of_reading_are_documented() -> None:
 
 def test_the_options_of_writing_are_documented() -> None:
     assert table("Writing") == documented(WRITE_OPTIONS)
+
+
+def test_the_columns_of_writing_are_documented() -> None:
+    found = [(row[0].strip("`"), row[1]) for row in table("Columns to write")]
+    assert found == [(name, types) for name, (types, _) in COLUMNS.items()]
 
 
 @pytest.mark.parametrize("view", VIEW_COLUMNS)
