@@ -14,7 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rocketpy.broker_core.codec.crc import Crcs, checksum_properties, value_crcs
+from rocketpy.broker_core.codec.crc import (
+    Crcs,
+    checksum_numbers,
+    checksum_properties,
+    joined_crcs,
+    value_crcs,
+)
 from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
@@ -39,7 +45,7 @@ from rocketpy.broker_core.errors import RecordError
 
 _U1, _U2 = np.dtype("u1"), np.dtype(">u2")
 _HEAD_NAMES, _TAIL_NAMES = list(HEAD.names or ()), list(TAIL.names or ())
-_POSITIVE = 0x7FFFFFFF
+_POSITIVE = np.uint32(0x7FFFFFFF)
 
 
 class RecordBlock:
@@ -149,6 +155,8 @@ class RecordBlock:
         """Return which records match their check sum, or without one their body's CRC."""
         checked = self.checksummed
         sound = np.ones(len(self), bool)
+        if checked.all() and self._pairs_match():
+            return sound
         plain = np.flatnonzero(~checked)
         if plain.size:
             stored = self.head["body_crc"][plain]
@@ -159,6 +167,32 @@ class RecordBlock:
         rows = np.flatnonzero(checked)
         sound[rows] = (self._tails(rows) == self._checksums(rows)).all(axis=1)
         return sound
+
+    def _pairs_match(self) -> bool:
+        """Whether records match their check sums, asked of two at a time: at two thirds the price.
+
+        No means that some may not, or that their number is odd. What is stored of a CRC lacks its
+        highest bit, so that of the first one of a pair may be either.
+        """
+        if len(self) % 2:
+            return False
+        lengths = self.sizes - CHECKSUM_SIZE
+        _, bounds, records = slices(self.data, self.starts, lengths).buffers()
+        every_second = np.frombuffer(bounds, np.int32)[: len(self) + 1 : 2].copy()
+        pairs = pa.Array.from_buffers(
+            pa.binary(), len(self) // 2, [None, pa.py_buffer(every_second), records]
+        )
+        tails = self._tails(np.arange(len(self)))
+        name, ends = np.frombuffer(CHECKSUM_HEAD, np.uint8), tails[:, -1]
+        if (tails[:, : name.size] != name).any() or (ends != PROPERTY_SEPARATOR).any():
+            return False
+        stored = checksum_numbers(tails)
+        behind, second = lengths[1::2], stored[1::2]
+        difference = joined_crcs(stored[::2], second, behind) ^ value_crcs(pairs)
+        highest = joined_crcs(np.full_like(second, ~_POSITIVE), np.zeros_like(second), behind)
+        return bool(
+            np.all((difference & _POSITIVE == 0) | ((difference ^ highest) & _POSITIVE == 0))
+        )
 
     def sound_bodies(self) -> npt.NDArray[np.bool_]:
         """Return which records have a body that matches its CRC, and flags that can be trusted.

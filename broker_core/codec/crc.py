@@ -29,6 +29,7 @@ _OF_BYTE = np.array(
 _POSITIVE = 0x7FFFFFFF
 # "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
 _FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
+_POWERS_OF_TEN = (10 ** np.arange(10)).astype(np.uint32)
 _CHECKSUM = np.dtype(
     [
         ("head", f"V{len(CHECKSUM_HEAD)}"),
@@ -84,6 +85,12 @@ def checksum_properties(crcs: Crcs) -> npt.NDArray[np.void]:
     text["high"] = _FOUR_DIGITS[numbers // 100_000_000] & 0xFFFF
     text["end"] = PROPERTY_SEPARATOR
     return text
+
+
+def checksum_numbers(texts: npt.NDArray[np.uint8]) -> Crcs:
+    """Return what such properties say, given as rows of bytes; nonsense for other bytes."""
+    digits = texts[:, len(CHECKSUM_HEAD) : -1] - np.uint8(0x30)
+    return np.asarray(digits @ _POWERS_OF_TEN)
 
 
 def _followed(crcs: Crcs, level: int, count: Ints | int) -> Crcs:

@@ -80,6 +80,24 @@ def test_any_damaged_byte_of_a_sealed_record_is_found() -> None:
         assert not is_sound, at
 
 
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_any_damaged_byte_is_found_among_many_records(number: int) -> None:
+    others = [
+        encode_record(Message(topic="t", stored_body=b"hello" * size, has_checksum=True))
+        for size in (1, 7, 60, 2)
+    ]
+    starts = [sum(map(len, others[:place])) for place in range(4)]
+    assert block(b"".join(others), *starts).sound().all()
+    for at in range(len(others[number])):
+        damaged = bytearray(b"".join(others))
+        damaged[starts[number] + at] ^= 0x10
+        try:
+            sound = block(bytes(damaged), *starts).sound().tolist()
+        except RecordError:
+            continue
+        assert sound == [place != number for place in range(4)], at
+
+
 def test_bodies_alone_are_held_to_their_own_crc() -> None:
     damaged_body = SEALED[:88] + b"J" + SEALED[89:]
     damaged_properties = SEALED[:-1] + b"?"
