@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 
@@ -33,4 +32,3 @@ def test_a_worker_is_made_ready_once_and_its_connections_live_on() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout == "1\n"
-    assert gc.get_freeze_count() == 0  # of this process, which runs no tasks
