@@ -116,10 +116,10 @@ def watch(store: rocketpy.Store, process: multiprocessing.process.BaseProcess) -
         selling = process.is_alive()
         now = time.monotonic() - started
         lags = lag(store, "orders", "billing"), lag(store, "bills", "lake")
-        if not seen or now - seen[-1][0] >= 1:
+        done = not selling and not any(lags)
+        if done or not seen or now - seen[-1][0] >= 1:
             console.print(f"{now:8.1f} {lags[0]:15,} {lags[1]:15,}")
             seen.append([now, *lags])
-        done = not selling and not any(lags)
         time.sleep(0.1)
     return seen
 

@@ -65,7 +65,7 @@ def test_queues_share_the_rows_of_a_batch_by_what_waits_in_them(store: rocketpy.
     reader = reader_of(store, topic="orders", startingOffsets="earliest", maxRowsPerTrigger=6)
     first = next_batch(reader)
     assert taken(first) == [4, 2]
-    assert taken(next_batch(reader, first)) == [8, 4]
+    assert taken(next_batch(reader, first)) == [7, 5]  # each queue gets one before they share
 
 
 def test_a_batch_has_no_more_bytes_than_given(stream: MakeStream, store: rocketpy.Store) -> None:
