@@ -72,7 +72,7 @@ def fill_store(path: Path, topic: str, rows: int, *, queues: int = QUEUES) -> No
     with rocketpy.open(path, config=StoreConfig(retention_hours=None)) as store:
         store.create_topic(topic, queues)
         for table in tables(rows):
-            store.append(topic, table.drop_columns("headers"))
+            store.append(topic, table.drop_columns(["headers", "region"]))
 
 
 def write_archive(store_path: Path, folder: Path, batch: Path, schema: pa.Schema) -> None:
