@@ -8,6 +8,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from rocketpy.connector.registration import register
+
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -44,4 +46,5 @@ def local_spark(cores: int | str = "*", **config: str) -> SparkSession:
         builder = configure_spark_with_delta_pip(builder)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    register(session)
     return session

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.connector.conftest import MakeStream
 from tests.project.packaging import build, copy_source
 
 import rocketpy
@@ -81,6 +82,21 @@ def test_registering_by_hand_where_it_is_known_already_is_fine(
     rocketpy.register(spark)
     reader = spark.read.format("rocketpy").option("topic", "orders")
     assert reader.load(str(orders.path)).count() == 3
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_stream_of_a_registered_format_adds_nothing_to_what_streams_share(
+    spark: SparkSession, stream: MakeStream
+) -> None:
+    """Two streams that add a name to that map at once can leave it broken for the whole session."""
+    rocketpy.register(spark)
+    sources = spark._jsparkSession.sessionState().dataSourceManager()
+    shared = sources.lookupDataSource("rocketpy").dataSourceCls().envVars()
+    names = set(shared.keySet())
+
+    assert stream(topic="orders", startingOffsets="earliest").run() == [["0", "1", "2"]]
+    assert set(shared.keySet()) == names
+    assert all(shared.get(name) for name in names), "written by the stream, so the map is the one"
 
 
 def test_a_broken_package_of_others_hides_the_format_until_it_is_registered(
