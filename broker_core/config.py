@@ -64,6 +64,11 @@ class StoreConfig:
             if not holds:
                 raise ConfigError(name, getattr(self, name))
 
+    @property
+    def delay_level_count(self) -> int:
+        """How many delay levels there are."""
+        return len(self.delay_levels.split())
+
     def delay_ms(self, level: int) -> int:
         """Return the delay of a level counted from 1; a level beyond the last means the last."""
         words = self.delay_levels.split()

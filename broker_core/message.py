@@ -26,6 +26,9 @@ KEYS = "KEYS"
 TAGS = "TAGS"
 UNIQ_KEY = "UNIQ_KEY"
 SHARDING_KEY = "__SHARDINGKEY"  # where Apache's ordered producers leave it
+DELAY = "DELAY"  # the level, as text
+REAL_TOPIC = "REAL_TOPIC"  # where a waiting message is for
+REAL_QUEUE = "REAL_QID"
 CHECKSUM = "__CRC32#"
 KEY_SEPARATOR = " "
 

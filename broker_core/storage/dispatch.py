@@ -28,6 +28,7 @@ from rocketpy.broker_core.java_hash import (
     tag_hash,
 )
 from rocketpy.broker_core.message import (
+    DELAY,
     KEY_SEPARATOR,
     KEYS,
     TAGS,
@@ -43,7 +44,6 @@ from rocketpy.broker_core.storage.parts import StoreParts, is_folder_name
 
 log = logging.getLogger(__name__)
 
-_DELAY = "DELAY"
 _COMMIT, _ROLLBACK = int(SysFlag.TRANSACTION_COMMIT), int(SysFlag.TRANSACTION_ROLLBACK)
 
 
@@ -179,7 +179,7 @@ def _dispatch_of(block: RecordBlock, topic: str, file_start: int, config: StoreC
     tags, keys = properties.get(TAGS), properties.get(KEYS)
     codes = tag_codes(tags)
     if topic == SCHEDULE_TOPIC:
-        codes = _due_times(properties.get(_DELAY), block.store_timestamps, codes, config)
+        codes = _due_times(properties.get(DELAY), block.store_timestamps, codes, config)
     rows, hashes = index_entries(topic, unique=properties.get(UNIQ_KEY), keys=keys, tags=tags)
     return Dispatch(
         topic=topic,
@@ -272,7 +272,7 @@ def _hashed_tags(tags: pa.Array, prefix: str) -> tuple[Ints, Ints]:
 def tag_code_of(message: Message, stored_ms: int, config: StoreConfig) -> int:
     """Return the tag code of one message."""
     if message.topic == SCHEDULE_TOPIC:
-        level = _delay_level(message.properties.get(_DELAY))
+        level = _delay_level(message.properties.get(DELAY))
         if level:
             return stored_ms + config.delay_ms(level)
     tag = message.properties.get(TAGS)

@@ -1,0 +1,133 @@
+"""Messages out of a store, as Arrow: by queue, by the log, by key, by id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from rocketpy.broker_core.codec.columns import select
+from rocketpy.broker_core.embedded.handle import StoreHandle
+from rocketpy.broker_core.errors import (
+    MessageNotFoundError,
+    MessageRefusedError,
+    QueueNotFoundError,
+)
+from rocketpy.broker_core.message import parse_offset_id
+from rocketpy.broker_core.selection import Offsets, Selection
+from rocketpy.broker_core.storage.lookup import find_by_key, read_one
+from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, scan
+from rocketpy.broker_core.tags import TagFilter
+
+
+class Reading(StoreHandle):
+    """The side of a store that readers use."""
+
+    def read(
+        self,
+        topic: str,
+        *,
+        columns: Sequence[str] | str | None = None,
+        tags: str | None = None,
+        queue_id: int | None = None,
+        start: Offsets = None,
+        end: Offsets = None,
+        start_time: int | None = None,
+        end_time: int | None = None,
+        check: bool = True,
+        decompress: bool = True,
+    ) -> pa.RecordBatchReader:
+        """Return the messages of a topic, queue after queue, in queue order.
+
+        `start` and `end` are queue offsets, for all queues or by queue id, `end` exclusive. Times
+        are store times in ms: from `start_time` on, before `end_time`. The end is fixed when the
+        call is made. `check=False` leaves out the check sums and only compares what queue and
+        record say of each other.
+
+        Raises:
+            OffsetOutOfRangeError: `start` is not (any more) in the queue.
+            CorruptStoreError: while reading, a record is not what it should be.
+        """
+        selection = Selection(
+            schema=select(columns),
+            tags=TagFilter.parse(tags) if tags is not None else None,
+            start=start,
+            end=end,
+            start_time=start_time,
+            end_time=end_time,
+            check=check,
+            decompress=decompress,
+        )
+        ids = self._queue_ids(topic)
+        if queue_id is not None:
+            if queue_id not in ids:
+                raise QueueNotFoundError(topic, queue_id, len(ids))
+            ids = [queue_id]
+        readers = [QueueReader(self._store.parts, topic, one) for one in ids]
+        ranges = [(reader, *selection.resolve(reader)) for reader in readers]
+        batches = (batch for each in ranges for batch in selection.batches(*each))
+        return pa.RecordBatchReader.from_batches(selection.schema, batches)
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | str | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        check: bool = True,
+        decompress: bool = True,
+    ) -> pa.RecordBatchReader:
+        """Return all messages of all topics in the order of the commit log; needs no queue.
+
+        `start` and `end` are physical offsets; `start` must be where a record begins.
+        """
+        self._store.require_open()
+        schema = select(columns)
+        if start is not None and not is_boundary(self._store.parts, start):
+            raise MessageNotFoundError(f"start={start}", "no record of the commit log begins there")
+        batches = scan(
+            self._store.parts, schema, start=start, end=end, check=check, decompress=decompress
+        )
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def query(
+        self,
+        topic: str,
+        *,
+        key: str,
+        columns: Sequence[str] | str | None = None,
+        start_time: int | None = None,
+        end_time: int | None = None,
+    ) -> pa.Table:
+        """Return the messages of a topic that have a key, or a unique key, through the index."""
+        self._store.require_open()
+        schema = select(columns)
+        found = find_by_key(self._store.parts, topic, key, schema, start_time, end_time)
+        return pa.Table.from_batches(found, schema)
+
+    def get(self, msg_id: str, *, columns: Sequence[str] | str | None = "*") -> pa.Table:
+        """Return the message that an offset id (`msg_id`) names, as a table of one row."""
+        self._store.require_open()
+        _, offset = parse_offset_id(msg_id)
+        schema = select(columns)
+        batch = read_one(self._store.parts, offset, schema)
+        if batch is None:
+            raise MessageNotFoundError(msg_id, f"the log has no record at {offset}")
+        return pa.Table.from_batches([batch], schema)
+
+    def offset_by_time(
+        self,
+        topic: str,
+        queue_id: int,
+        time_ms: int,
+        *,
+        boundary: Literal["lower", "upper"] = "lower",
+    ) -> int:
+        """Return the first offset stored at or after a time; "upper": the last at or before it."""
+        if boundary not in ("lower", "upper"):
+            raise MessageRefusedError(f"boundary={boundary!r}", "give 'lower' or 'upper'")
+        if queue_id not in self._queue_ids(topic):
+            raise QueueNotFoundError(topic, queue_id, len(self._queue_ids(topic)))
+        reader = QueueReader(self._store.parts, topic, queue_id)
+        return reader.offset_by_time(time_ms, upper=boundary == "upper")

@@ -1,0 +1,133 @@
+"""Messages into a store: one by one, or a table at a time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from rocketpy.broker_core.composing import check_limits, message_properties, stored_body
+from rocketpy.broker_core.embedded.handle import StoreHandle
+from rocketpy.broker_core.errors import (
+    MessageRefusedError,
+    QueueNotFoundError,
+    TopicNotFoundError,
+)
+from rocketpy.broker_core.intake import Intake, queue_of
+from rocketpy.broker_core.message import Message, offset_id
+from rocketpy.broker_core.metadata import TopicConfig
+from rocketpy.broker_core.storage.store import MessageStore
+
+
+class Receipt(NamedTuple):
+    """What `send` returns: where the message is."""
+
+    msg_id: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    stored_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """What `append` returns: how many messages, and which offsets of each queue they took."""
+
+    count: int
+    queues: dict[int, tuple[int, int]]  # queue id -> first offset, offset behind the last
+
+
+class Sending(StoreHandle):
+    """The side of a store that producers use."""
+
+    def __init__(self, store: MessageStore) -> None:
+        super().__init__(store)
+        self._turns: dict[str, int] = {}  # where round robin over a topic's queues goes on
+
+    def send(
+        self,
+        topic: str,
+        body: bytes | str,
+        *,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        queue_id: int | None = None,
+        sharding_key: str | None = None,
+        flag: int = 0,
+        compress: Literal["zlib", "lz4", "zstd"] | None = None,
+    ) -> Receipt:
+        """Store one message; messages of one sharding key go to one queue, in order.
+
+        Raises:
+            TopicNotFoundError, QueueNotFoundError, MessageRefusedError: nothing was stored.
+            DiskFullError: there is no room; nothing was stored.
+        """
+        self._require_writable("send")
+        config = self._writable_topic(topic)
+        stored, sys_flag = stored_body(body, compress)
+        message = Message(
+            topic=topic,
+            stored_body=stored,
+            properties=message_properties(tags, keys, properties, sharding_key),
+            queue_id=self._choose_queue(config, queue_id, sharding_key),
+            flag=flag,
+            sys_flag=sys_flag,
+            born_timestamp_ms=self._store.clock.now_ms(),
+            store_host=self.config.store_host,
+            has_checksum=self.config.record_checksum,
+        )
+        check_limits(message, self.config)
+        placed = self._store.append_one(message)
+        msg_id = offset_id(message.store_host, placed.physical_offset)
+        return Receipt(msg_id, message.queue_id, *placed[:3])
+
+    def append(self, topic: str, data: object) -> AppendResult:
+        """Store the rows of an Arrow table: the bulk path. Columns are those of intake.py.
+
+        Rows are stored in order, some thousand at a time; each such batch whole or not at all. Rows
+        with neither `queue_id` nor `sharding_key` go round the queues.
+        """
+        self._require_writable("append")
+        config = self._writable_topic(topic)
+        turn = self._turns.setdefault(topic, random.randrange(config.write_queues))
+        intake = Intake(topic, config.write_queues, self.config, turn)
+        count, queues = 0, dict[int, tuple[int, int]]()
+        for batch in intake.batches(data, self._store.clock.now_ms()):
+            placed = self._store.append(batch)
+            count += len(batch.run)
+            for queue_id in np.unique(batch.queue_ids).tolist():
+                offsets = placed.queue_offsets[batch.queue_ids == queue_id]
+                first = queues.get(queue_id, (int(offsets[0]), 0))[0]
+                queues[queue_id] = first, int(offsets[-1]) + 1
+        self._turns[topic] = intake.turn
+        self._store.acknowledge()
+        return AppendResult(count, queues)
+
+    def _writable_topic(self, name: str) -> TopicConfig:
+        config = self._store.topic(name)
+        if config is None:
+            raise TopicNotFoundError(name, self._store.topics.all())
+        if not config.is_writable:
+            raise MessageRefusedError(
+                f"topic {name!r}", f"its permission is {config.perm}: not to write"
+            )
+        return config
+
+    def _choose_queue(
+        self, config: TopicConfig, queue_id: int | None, sharding_key: str | None
+    ) -> int:
+        if queue_id is not None:
+            if not 0 <= queue_id < config.write_queues:
+                raise QueueNotFoundError(config.name, queue_id, config.write_queues)
+            return queue_id
+        if sharding_key is not None:
+            return queue_of(sharding_key, config.write_queues)
+        turn = self._turns.get(config.name)
+        if turn is None:
+            turn = random.randrange(config.write_queues)
+        self._turns[config.name] = (turn + 1) % config.write_queues
+        return turn

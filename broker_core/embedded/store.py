@@ -1,0 +1,103 @@
+"""`rocketpy.open`, and the open store: its sides put together, its topics, its care, its end."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from rocketpy.broker_core.clock import Clock, SystemClock
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.embedded.groups import Groups
+from rocketpy.broker_core.embedded.reading import Reading
+from rocketpy.broker_core.embedded.sending import Sending
+from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.metadata import TopicConfig
+from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.verify import Problem, verify
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    flush: Literal["sync", "async"] = "async",
+    config: StoreConfig | None = None,
+    clock: Clock | None = None,
+) -> Store:
+    """Open a store directory; one that is missing is made, unless it is only to be read.
+
+    Raises:
+        StoreNotFoundError: it is to be read, and is not there.
+        StoreLockedError: a broker has it open for itself.
+        UnsupportedStoreError: it holds messages that we could not read.
+        CorruptStoreError: it was damaged in a way that no crash explains.
+    """
+    if flush not in ("sync", "async"):
+        raise MessageRefusedError(f"flush={flush!r}", "give 'sync' or 'async'")
+    store = MessageStore(
+        Path(path),
+        config or StoreConfig(),
+        read_only=read_only,
+        sync_flush=flush == "sync",
+        clock=clock or SystemClock(),
+    )
+    return Store(store)
+
+
+class Store(Sending, Reading, Groups):
+    """An open store: send, append, read, scan, query, commit. Threads may share it."""
+
+    def __init__(self, store: MessageStore) -> None:
+        super().__init__(store)
+        # Runs at garbage collection and at the interpreter's exit, so that a store that nobody
+        # closed still stops cleanly.
+        self._finalizer = weakref.finalize(self, store.close)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        mode = "read only" if self._store.read_only else "open"
+        return f"<rocketpy store {self.path} ({mode})>"
+
+    def close(self) -> None:
+        """Make everything durable and let go of the store. Closing twice is fine."""
+        self._finalizer()
+
+    def flush(self) -> None:
+        """Return when all that was appended is durable."""
+        self._store.flush()
+
+    # --- topics ---------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, queues: int | None = None) -> TopicConfig:
+        """Make a topic; one that exists keeps its queues, and gets more if more are asked for."""
+        return self._store.create_topic(name, queues)
+
+    def topics(self) -> dict[str, TopicConfig]:
+        """Return all topics by name, system topics included."""
+        return self._store.topics.all()
+
+    # --- care -----------------------------------------------------------------------------------
+
+    def verify(self) -> Iterable[Problem]:
+        """Yield every broken invariant of the store: nothing when it is sound."""
+        self._store.require_open()
+        return verify(self._store.parts)
+
+    def clean(self) -> list[Path]:
+        """Delete files whose retention is over, as the store does by itself; return which."""
+        self._require_writable("clean")
+        return self._store.clean()
