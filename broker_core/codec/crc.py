@@ -8,7 +8,6 @@ their columns, and the CRC of two parts side by side comes from the CRCs of the 
 from __future__ import annotations
 
 import math
-import zlib
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import PROPERTY_SEPARATOR
 from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
@@ -23,9 +23,7 @@ from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 Crcs = npt.NDArray[np.uint32]
 
 _ALL_ONES = 0xFFFFFFFF
-_OF_BYTE = np.array(
-    [zlib.crc32(bytes([byte]), _ALL_ONES) ^ _ALL_ONES for byte in range(256)], np.uint32
-)
+_OF_BYTE = np.array([crc32(bytes([byte]), _ALL_ONES) ^ _ALL_ONES for byte in range(256)], np.uint32)
 _POSITIVE = 0x7FFFFFFF
 # "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
 _FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
@@ -42,15 +40,15 @@ _CHECKSUM = np.dtype(
 
 
 def value_crcs(column: pa.Array) -> Crcs:
-    """Return the CRC of each value of a binary column: one zlib call each."""
+    """Return the CRC of each value of a binary column: one call each."""
     values = column.to_numpy(zero_copy_only=False)
-    return np.fromiter(map(zlib.crc32, values), np.uint32, len(column))
+    return np.fromiter(map(crc32, values), np.uint32, len(column))
 
 
 def row_crcs(rows: npt.NDArray[Any]) -> Crcs:
     """Return the CRC of each row's bytes, of 255 at most. Bytes that are all alike cost nothing."""
     count, width = len(rows), rows.dtype.itemsize
-    crcs = np.full(count, zlib.crc32(rows[:1].tobytes()), np.uint32)
+    crcs = np.full(count, crc32(rows[:1].tobytes()), np.uint32)
     if not count:
         return crcs
     word = math.gcd(width, 8)

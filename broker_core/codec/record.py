@@ -6,9 +6,8 @@ It is the readable statement of the format, used where messages come one by one.
 
 from __future__ import annotations
 
-import zlib
-
 from rocketpy.broker_core.codec.compression import inflate
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
     BLANK_SIZE,
@@ -47,12 +46,12 @@ _BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOS
 
 def body_crc(body: bytes | memoryview) -> int:
     """Return the CRC that a record keeps of its stored body."""
-    return zlib.crc32(body) & _POSITIVE
+    return crc32(body) & _POSITIVE
 
 
 def checksum_property(record: bytes | memoryview) -> bytes:
     """Return the record check sum of all bytes before it, as the 20 bytes that are appended."""
-    digits = f"{zlib.crc32(record) & _POSITIVE:0{CHECKSUM_DIGITS}d}"[::-1]
+    digits = f"{crc32(record) & _POSITIVE:0{CHECKSUM_DIGITS}d}"[::-1]
     return CHECKSUM_HEAD + digits.encode() + bytes([PROPERTY_SEPARATOR])
 
 

@@ -9,7 +9,6 @@ so the memory this needs does not grow with the batch.
 from __future__ import annotations
 
 import logging
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from rocketpy.broker_core.clock import Clock
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
@@ -122,7 +122,7 @@ class BatchCommit:
 
     def _pending(self, run: RecordRun, begin: int) -> PendingBatch:
         size = int(run.sizes[0])
-        crc = zlib.crc32(run.data.data[:size])
+        crc = crc32(run.data.data[:size])
         return PendingBatch(
             writer=self.batch.writer, number=self.batch.number, begin=begin, size=size, crc=crc
         )

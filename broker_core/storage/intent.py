@@ -11,9 +11,9 @@ left by a dead process settles it: the batch is noted as done, or its bytes are 
 from __future__ import annotations
 
 import logging
-import zlib
 from pathlib import Path
 
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.ledger import (
@@ -66,7 +66,7 @@ def settle_batch(commit_log: CommitLog, root: Path, disk: Disk, *, flushed: int)
 
 def _is_in_log(commit_log: CommitLog, batch: PendingBatch) -> bool:
     record = commit_log.files.read(batch.begin, batch.size)
-    return len(record) == batch.size and zlib.crc32(record) == batch.crc
+    return len(record) == batch.size and crc32(record) == batch.crc
 
 
 def _has_other_record(commit_log: CommitLog, offset: int) -> bool:

@@ -8,12 +8,12 @@ the batch that is being committed: see intent.py. The file is small and replaced
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import LEDGER
@@ -85,4 +85,4 @@ def write_ledger(root: Path, ledger: Ledger, disk: Disk) -> None:
 
 
 def _crc_of(content: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content).encode())
+    return crc32(json.dumps(content).encode())

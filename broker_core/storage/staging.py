@@ -12,7 +12,6 @@ import os
 import shutil
 import time
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import HEADER_V4
@@ -171,7 +171,7 @@ def _fit(sizes: tuple[int, ...], left: int) -> bool:
 def _crc_of(pieces: Iterable[bytes | memoryview]) -> int:
     crc = 0
     for piece in pieces:
-        crc = zlib.crc32(piece, crc)
+        crc = crc32(piece, crc)
     return crc
 
 

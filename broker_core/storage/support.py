@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MetadataError, UnsupportedStoreError
 from rocketpy.broker_core.metadata.dialect import loads
@@ -91,7 +91,7 @@ def _noted_sizes(root: Path) -> dict[str, int | bool]:
 
 
 def _crc_of(sizes: dict[str, int | bool]) -> int:
-    return zlib.crc32(json.dumps(sizes, sort_keys=True).encode())
+    return crc32(json.dumps(sizes, sort_keys=True).encode())
 
 
 def _index_layout(root: Path, config: StoreConfig, size: int) -> tuple[int, int]:
