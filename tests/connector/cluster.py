@@ -29,14 +29,17 @@ class Cluster:
         self.master = f"spark://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Cluster:
-        address = ["--host", "127.0.0.1", "--webui-port", "0"]
         try:
-            self._start("master", f"{_DEPLOY}.master.Master", *address, "--port", str(self._port))
+            address = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", "0"]
+            self._start("master", f"{_DEPLOY}.master.Master", *address)
             self._wait_for_master()
             for number in range(self._count):
                 name = f"worker-{number}"
+                # Spark never speculates on the host where the first attempt runs: names differ.
+                address = ["--host", "localhost" if number % 2 else "127.0.0.1"]
                 room = ["--cores", "1", "--memory", "1g", "--work-dir", str(self._folder / name)]
-                self._start(name, f"{_DEPLOY}.worker.Worker", *address, *room, self.master)
+                words = [*address, "--webui-port", "0", *room, self.master]
+                self._start(name, f"{_DEPLOY}.worker.Worker", *words)
         except BaseException:
             self._end()
             raise

@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import rocketpy
@@ -24,6 +27,9 @@ def session(master: str) -> SparkSession:
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # both workers, from the first task
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
         "spark.cores.max": "2",
+        "spark.speculation": "true",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "5s",  # none but the task that waits for it
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }
@@ -32,9 +38,14 @@ def session(master: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def counted(rows: Iterable[Row]) -> Iterator[tuple[int, int]]:
-    """Yield how many rows a task has, and which executor's Python counts them."""
-    yield sum(1 for _ in rows), os.getppid()
+def signed(folder: Path) -> Callable[[Iterable[Row]], Iterator[Row]]:
+    """Return what leaves a file in a folder for each executor that runs a task, or a copy of it."""
+
+    def sign(rows: Iterable[Row]) -> Iterator[Row]:
+        (folder / str(os.getppid())).touch()
+        yield from rows
+
+    return sign
 
 
 def copy(frame: DataFrame, path: str, checkpoint: str) -> None:
@@ -44,13 +55,36 @@ def copy(frame: DataFrame, path: str, checkpoint: str) -> None:
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
+def slow_at_first(second_try: Path) -> Callable[[Iterable[Row]], Iterator[Row]]:
+    """Return what lets the last task wait until Spark has begun it a second time elsewhere."""
+
+    def pass_on(rows: Iterable[Row]) -> Iterator[Row]:
+        task = TaskContext.get()
+        assert task is not None
+        if task.partitionId() == 1:
+            if task.attemptNumber():
+                second_try.touch()
+            while not second_try.exists():
+                time.sleep(0.05)
+        yield from rows
+
+    return pass_on
+
+
 def main(master: str, path: str, checkpoint: str) -> None:
     spark = session(master)
     orders = spark.read.format("rocketpy").option("path", path).option("topic", "orders").load()
-    counts = orders.select("queue_id").rdd.mapPartitions(counted).collect()
+    executors = Path(checkpoint + ".executors")
+    executors.mkdir()
+    count = orders.select("queue_id").rdd.mapPartitions(signed(executors)).count()
 
     written = orders.select("body").limit(10).write.format("rocketpy").mode("append")
     written.option("path", path).option("topic", "ten").save()
+
+    numbers = spark.range(1000, numPartitions=2).selectExpr("string(id) AS body")
+    twice = numbers.rdd.mapPartitions(slow_at_first(Path(checkpoint + ".second-try")))
+    written = twice.toDF("body string").write.format("rocketpy").mode("append").option("path", path)
+    written.option("topic", "speculated").save()
 
     reader = spark.readStream.format("rocketpy").option("path", path).option("topic", "orders")
     reader = reader.option("consumerGroup", "copier").option("maxRowsPerTrigger", 3000)
@@ -60,8 +94,7 @@ def main(master: str, path: str, checkpoint: str) -> None:
             store.send("orders", f"late {number}", queue_id=number)
     copy(reader.load(), path, checkpoint)
 
-    rows, executors = sum(count for count, _ in counts), {executor for _, executor in counts}
-    print(json.dumps({"rows": rows, "executors": len(executors)}))
+    print(json.dumps({"rows": count, "executors": len(list(executors.iterdir()))}))
     spark.stop()
 
 

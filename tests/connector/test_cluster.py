@@ -18,7 +18,7 @@ ROWS = 8000
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_a_cluster_reads_copies_and_goes_on_from_its_checkpoint_exactly_once(
+def test_a_cluster_reads_copies_speculates_and_goes_on_from_its_checkpoint_exactly_once(
     store: rocketpy.Store, tmp_path: Path
 ) -> None:
     store.create_topic("orders", 4)
@@ -35,6 +35,8 @@ def test_a_cluster_reads_copies_and_goes_on_from_its_checkpoint_exactly_once(
     sent = numbers + [f"late {number}" for number in range(4)]
     assert read(store, "copies") == Counter(sent)
     assert len(read(store, "ten")) == 10
+    assert (tmp_path / "checkpoint.second-try").exists()
+    assert read(store, "speculated") == Counter(map(str, range(1000)))
     ends = {queue_id: end for queue_id, (_, end) in store.queues("orders").items()}
     assert store.committed("copier", "orders") == ends
 
