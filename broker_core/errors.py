@@ -241,3 +241,36 @@ class ColumnError(RocketPyError):
 
     def __str__(self) -> str:
         return f"column {self.column!r}: {self.reason}"
+
+
+# --- filters ----------------------------------------------------------------------------------
+
+
+class FilterSyntaxError(RocketPyError):
+    """Is raised for an SQL92 filter that cannot be understood; points at the place."""
+
+    def __init__(self, sql: str, at: int, reason: str) -> None:
+        super().__init__(sql, at, reason)
+        self.sql, self.at, self.reason = sql, at, reason
+
+    def __str__(self) -> str:
+        before, _, _ = self.sql[: self.at].rpartition("\n")
+        start = len(before) + 1 if "\n" in self.sql[: self.at] else 0
+        line = self.sql[start:].partition("\n")[0]
+        # A tab stays one, so that the caret stands below its place.
+        blank = "".join(char if char == "\t" else " " for char in self.sql[start : self.at])
+        return f"SQL filter, character {self.at + 1}: {self.reason}\n  {line}\n  {blank}^"
+
+
+class ClassFilterError(RocketPyError):
+    """Is raised when the callable given as `where` does not answer with one boolean per message."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return (
+            f"where={self.name}: {self.reason}; it gets a pyarrow.RecordBatch and returns a "
+            "boolean pyarrow.Array with a value for each of its rows"
+        )

@@ -38,6 +38,7 @@ SAMPLES: dict[str, Any] = {
     "what": "body",
     "column": "bodi",
     "value": 0,
+    "sql": "region =",
 }
 BASES = {"RocketPyError", "StoreError"}
 
