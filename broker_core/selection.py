@@ -1,16 +1,16 @@
-"""Which messages of a topic `read` is to return: by queue, offset, time and tag."""
+"""Which messages of a topic `read` is to return: by queue, offset, time, tag and filter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import OffsetOutOfRangeError
+from rocketpy.broker_core.filters import ClassFilter, RegisteredBits, SqlFilter
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.tags import TagFilter
@@ -30,6 +30,9 @@ class Selection:
     end_time: int | None
     check: bool
     decompress: bool
+    sql: SqlFilter | None = None
+    registered: RegisteredBits | None = None  # how a broker marked what passes `sql`
+    where: ClassFilter | None = None
 
     def resolve(self, reader: QueueReader) -> tuple[int, int]:
         """Return the offsets to read of one queue, as they are now.
@@ -51,19 +54,35 @@ class Selection:
         return first, last
 
     def batches(self, reader: QueueReader, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of a range; a tag filter asks hashes first, then the tags."""
-        read = partial(reader.batches, first, last, check=self.check, decompress=self.decompress)
-        if self.tags is None or self.tags.takes_all:
-            yield from read(self.schema)
-            return
-        has_tags = "tags" in self.schema.names
-        wide = self.schema if has_tags else self.schema.append(select(["tags"]).field("tags"))
-        names = pa.array(sorted(self.tags.names))
+        """Yield the messages of a range; what costs least is asked first.
+
+        Bit maps and the hashes of tags in the queue; properties; the tags themselves; the callable.
+        """
+        tags = None if self.tags is None or self.tags.takes_all else self.tags
         # The entries of the schedule topic hold due times where others hold hashes.
-        codes = None if reader.queue.topic == SCHEDULE_TOPIC else self.tags.codes()
-        for batch in read(wide, tag_codes=codes):
-            kept = batch.filter(pc.is_in(batch.column("tags"), names))
-            yield kept if has_tags else kept.select(self.schema.names)
+        has_codes = tags is not None and reader.queue.topic != SCHEDULE_TOPIC
+        wide = self._with_columns(*(["tags"] if tags else []))
+        read = reader.batches(
+            *(first, last, wide),
+            tag_codes=tags.codes() if tags and has_codes else None,
+            sql=self.sql,
+            registered=self.registered,
+            check=self.check,
+            decompress=self.decompress,
+        )
+        for batch in read:
+            if tags:
+                names = pa.array(sorted(tags.names))
+                batch = batch.filter(pc.is_in(batch.column("tags"), names))
+            if self.where:
+                batch = self.where.passing(batch)
+            yield batch if wide is self.schema else batch.select(self.schema.names)
+
+    def _with_columns(self, *needed: str) -> pa.Schema:
+        """Return the schema and what filters look at."""
+        asked = (*needed, *(self.where.columns if self.where else ()))
+        missing = [name for name in dict.fromkeys(asked) if name not in self.schema.names]
+        return pa.schema([*self.schema, *select(missing)]) if missing else self.schema
 
 
 def _of_queue(offsets: Offsets, queue_id: int) -> int | None:

@@ -10,10 +10,12 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import (
+    ClassFilterError,
     MessageNotFoundError,
     MessageRefusedError,
     QueueNotFoundError,
 )
+from rocketpy.broker_core.filters import ClassFilter, RegisteredBits, SqlFilter, Where
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.selection import Offsets, Selection
 from rocketpy.broker_core.storage.lookup import find_by_key, read_one
@@ -30,6 +32,10 @@ class Reading(StoreHandle):
         *,
         columns: Sequence[str] | str | None = None,
         tags: str | None = None,
+        sql: str | None = None,
+        where: Where | None = None,
+        where_columns: Sequence[str] | str | None = None,
+        filter_group: str | None = None,
         queue_id: int | None = None,
         start: Offsets = None,
         end: Offsets = None,
@@ -45,13 +51,26 @@ class Reading(StoreHandle):
         call is made. `check=False` leaves out the check sums and only compares what queue and
         record say of each other.
 
+        `sql` is an SQL92 filter over the properties, as RocketMQ defines it. `where` is a callable
+        that gets a `pyarrow.RecordBatch` of `where_columns` (without: of the columns that are
+        read) with messages that pass `tags` and `sql`, and returns a boolean `pyarrow.Array`, a
+        value per row: true to keep it. It is called once for each batch, in queue order.
+        `filter_group` is a group that registered the same `sql` with an Apache broker: where the
+        broker left bit maps, messages that do not pass are skipped without a look at the log.
+
         Raises:
+            FilterSyntaxError: `sql` is not understood; points at the place.
+            ClassFilterError: `where` did not return one boolean per row.
             OffsetOutOfRangeError: `start` is not (any more) in the queue.
             CorruptStoreError: while reading, a record is not what it should be.
         """
+        schema = select(columns)
         selection = Selection(
-            schema=select(columns),
+            schema=schema,
             tags=TagFilter.parse(tags) if tags is not None else None,
+            sql=SqlFilter.of(sql) if sql is not None else None,
+            registered=self._registered(topic, sql, filter_group),
+            where=_class_filter(where, where_columns, schema),
             start=start,
             end=end,
             start_time=start_time,
@@ -69,10 +88,19 @@ class Reading(StoreHandle):
         batches = (batch for each in ranges for batch in selection.batches(*each))
         return pa.RecordBatchReader.from_batches(selection.schema, batches)
 
+    def _registered(self, topic: str, sql: str | None, group: str | None) -> RegisteredBits | None:
+        if group is None:
+            return None
+        if sql is None:
+            raise MessageRefusedError(f"filter_group={group!r}", "goes with `sql`; give both")
+        self._store.require_open()
+        return self._store.filters.bits_of(topic, group, sql)
+
     def scan(
         self,
         *,
         columns: Sequence[str] | str | None = None,
+        sql: str | None = None,
         start: int | None = None,
         end: int | None = None,
         check: bool = True,
@@ -80,14 +108,21 @@ class Reading(StoreHandle):
     ) -> pa.RecordBatchReader:
         """Return all messages of all topics in the order of the commit log; needs no queue.
 
-        `start` and `end` are physical offsets; `start` must be where a record begins.
+        `start` and `end` are physical offsets; `start` must be where a record begins. `sql` is as
+        in `read`.
         """
         self._store.require_open()
         schema = select(columns)
         if start is not None and not is_boundary(self._store.parts, start):
             raise MessageNotFoundError(f"start={start}", "no record of the commit log begins there")
         batches = scan(
-            self._store.parts, schema, start=start, end=end, check=check, decompress=decompress
+            self._store.parts,
+            schema,
+            start=start,
+            end=end,
+            sql=SqlFilter.of(sql) if sql is not None else None,
+            check=check,
+            decompress=decompress,
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -131,3 +166,15 @@ class Reading(StoreHandle):
             raise QueueNotFoundError(topic, queue_id, len(self._queue_ids(topic)))
         reader = QueueReader(self._store.parts, topic, queue_id)
         return reader.offset_by_time(time_ms, upper=boundary == "upper")
+
+
+def _class_filter(
+    where: Where | None, columns: Sequence[str] | str | None, read: pa.Schema
+) -> ClassFilter | None:
+    if where is None:
+        if columns is not None:
+            raise MessageRefusedError(f"where_columns={columns!r}", "goes with `where`; give both")
+        return None
+    if not callable(where):
+        raise ClassFilterError(repr(where), "is not callable")
+    return ClassFilter(where, tuple((read if columns is None else select(columns)).names))

@@ -3,8 +3,8 @@
 Values in, booleans out: reads no files. Tags are older and simpler, and are in `tags.py`.
 """
 
-from rocketpy.broker_core.filters.bloom import BloomBits
+from rocketpy.broker_core.filters.bloom import BloomBits, RegisteredBits
 from rocketpy.broker_core.filters.class_filter import ClassFilter, Where
 from rocketpy.broker_core.filters.sql import SqlFilter, in_maps
 
-__all__ = ["BloomBits", "ClassFilter", "SqlFilter", "Where", "in_maps"]
+__all__ = ["BloomBits", "ClassFilter", "RegisteredBits", "SqlFilter", "Where", "in_maps"]

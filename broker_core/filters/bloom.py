@@ -45,6 +45,22 @@ class BloomBits:
         return hits
 
 
+@dataclass(frozen=True, slots=True)
+class RegisteredBits:
+    """The bits of a group, and the messages whose maps tell of its filter: by their store time."""
+
+    bits: BloomBits
+    after_ms: int
+    until_ms: int
+
+    def exclude(
+        self, stored_ms: npt.NDArray[np.int64], maps: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which messages surely do not pass the group's filter."""
+        is_told = (stored_ms > self.after_ms) & (stored_ms <= self.until_ms)
+        return is_told & ~self.bits.are_set(maps)
+
+
 def map_size(error_percent: int = ERROR_PERCENT, groups: int = EXPECTED_GROUPS) -> tuple[int, int]:
     """Return how many bits a map has, and how many of them a group, for a broker's settings."""
     error_rate = error_percent / 100

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.errors import FilterSyntaxError
 from rocketpy.broker_core.filters.evaluation import Columns, Outcome, evaluate, matches
 from rocketpy.broker_core.filters.parser import parse
@@ -64,6 +66,12 @@ class SqlFilter:
     def passes(self, columns: Columns, rows: int) -> pa.BooleanArray:
         """Return which of `rows` messages pass; each property is asked for once, by its name."""
         return matches(self._node, self._asked(columns), rows)
+
+    def passing(self, block: RecordBlock) -> RecordBlock:
+        """Return the records that pass; of the others nothing but named properties is decoded."""
+        passes = self.passes(block.properties.get, len(block))
+        rows = np.flatnonzero(passes.to_numpy(zero_copy_only=False))
+        return block if len(rows) == len(block) else block.take(rows)
 
     def outcome(self, columns: Columns) -> Outcome:
         """Return what the expression yields for each message: more than whether it passes."""

@@ -1,6 +1,7 @@
-"""Apache's JSON files under `config/`: topics, groups, consumer offsets, delay offsets."""
+"""Apache's JSON files under `config/`: topics, groups, their offsets and filters, delay offsets."""
 
 from rocketpy.broker_core.metadata.config_file import ConfigFile, Replaces
+from rocketpy.broker_core.metadata.consumer_filters import ConsumerFilter, ConsumerFilterTable
 from rocketpy.broker_core.metadata.consumer_offsets import CommittedOffset, OffsetTable
 from rocketpy.broker_core.metadata.delay_offsets import DelayOffsets
 from rocketpy.broker_core.metadata.groups import GroupConfig, GroupTable
@@ -20,6 +21,8 @@ from rocketpy.broker_core.metadata.topics import TopicConfig, TopicTable
 __all__ = [
     "CommittedOffset",
     "ConfigFile",
+    "ConsumerFilter",
+    "ConsumerFilterTable",
     "DelayOffsets",
     "GroupConfig",
     "GroupTable",

@@ -72,10 +72,23 @@ class ConfigFile:
         or torn: as a crash leaves it, and for a moment each save of a running Apache broker does.
         Raises MetadataError when neither can be understood.
         """
+        return self._current().document
+
+    def load_dated(self) -> tuple[Document, int | None]:
+        """Return the current document and when it was written, in ns.
+
+        None if that is not known: it comes from the `.bak`, or there is no file.
+        """
+        version = self._current()
+        if version.main is None or version.main_data is None:
+            return version.document, None
+        return version.document, version.main[1]
+
+    def _current(self) -> _Version:
         version = self._version
         if version is None or not version.is_settled or not self._is_current(version):
             version = self._version = self._read()
-        return version.document
+        return version
 
     def change(self, edit: Callable[[Document], Document]) -> None:
         """Save what `edit` makes of the newest content; nothing if it gives back the same object.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints, rows_at
+from rocketpy.broker_core.filters.bloom import RegisteredBits
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.file_sequence import FileSequence
 from rocketpy.broker_core.storage.layout import (
@@ -71,6 +72,26 @@ class ConsumeQueueExt:
             codes[inside] = np.where(units["size"] >= EXT_UNIT_SIZE, units["tag_code"], 0)
         return codes
 
+    def bit_maps(
+        self, addresses: Ints, size_bytes: int
+    ) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+        """Return which addresses have a bit map of a size, the store times, and the maps."""
+        layout = np.dtype([*_UNIT.descr, ("bit_map", "u1", size_bytes)])
+        offsets = addresses - EXT_FIRST_ADDRESS
+        rows, times, maps = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
+        for start in np.unique(offsets - offsets % self.files.file_size).tolist():
+            file = self.files.file(start)
+            if file is None:
+                continue
+            inside = (offsets >= start) & (offsets <= start + file.size - layout.itemsize)
+            units = rows_at(file.view, offsets[inside] - start, layout)
+            has_map = (units["size"] == layout.itemsize) & (units["map_size"] == size_bytes)
+            rows.append(np.flatnonzero(inside)[has_map])
+            times.append(units["stored_ms"][has_map].astype(np.int64))
+            maps.append(units["bit_map"][has_map])
+        empty = np.zeros((0, size_bytes), np.uint8)
+        return np.concatenate(rows), np.concatenate(times), np.concatenate([empty, *maps])
+
     def put(self, tag_codes: Ints, timestamps: Ints) -> Ints:
         """Append a unit per message; return their addresses."""
         units = np.zeros(len(tag_codes), _UNIT)
@@ -113,6 +134,19 @@ class ConsumeQueueExt:
         else:
             end = address - EXT_FIRST_ADDRESS + EXT_UNIT_SIZE + len(unit.bit_map)
             self.files.zero_from(end)
+
+
+def excluded(
+    tag_codes: npt.NDArray[np.int64], ext: ConsumeQueueExt, registered: RegisteredBits
+) -> npt.NDArray[np.bool_]:
+    """Return which entries surely do not pass a group's filter; without a map none does."""
+    found = np.zeros(len(tag_codes), bool)
+    addressed = np.flatnonzero(tag_codes <= EXT_LAST_ADDRESS)
+    if addressed.size:
+        size_bytes = registered.bits.map_bits // 8
+        rows, stored_ms, maps = ext.bit_maps(tag_codes[addressed], size_bytes)
+        found[addressed[rows]] = registered.exclude(stored_ms, maps)
+    return found
 
 
 def resolve(tag_codes: npt.NDArray[np.int64], ext: ConsumeQueueExt) -> npt.NDArray[np.int64]:

@@ -18,9 +18,10 @@ from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.codec.gather import Ints, equal
 from rocketpy.broker_core.errors import CorruptStoreError, RecordError
+from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
 from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
-from rocketpy.broker_core.storage.consume_queue_ext import resolve
+from rocketpy.broker_core.storage.consume_queue_ext import excluded, resolve
 from rocketpy.broker_core.storage.layout import ABORT, FILLER_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_record
@@ -94,11 +95,17 @@ class QueueReader:
         schema: pa.Schema,
         *,
         tag_codes: Ints | None = None,
+        sql: SqlFilter | None = None,
+        registered: RegisteredBits | None = None,
         check: bool = True,
         decompress: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages from `start` up to `end`, those with one of the tag codes if given."""
-        doubtful = {*schema.names} - _VOUCHED_FOR if check else set()
+        """Yield the messages from `start` up to `end`: with one of the tag codes, passing `sql`.
+
+        `registered` says how to find in the queue what surely does not pass `sql`.
+        """
+        asked = {*schema.names, *(["properties"] if sql else [])}
+        doubtful = asked - _VOUCHED_FOR if check else set()
         touched = 0
         while start < end:
             units = self.queue.units(start, min(end, start + BATCH_ROWS))
@@ -110,9 +117,12 @@ class QueueReader:
             count = max(1, int(np.searchsorted(sizes, BATCH_BYTES, side="right")))
             count = min(count, len(units))
             offsets = np.arange(start, start + count)
-            for block in self._blocks(units[:count], offsets, tag_codes, doubtful):
-                yield self._decode(block, schema, decompress)
+            wanted = self._wanted(units[:count], tag_codes, registered)
+            for block in self._blocks(units[:count][wanted], offsets[wanted], doubtful):
                 touched += int(block.starts[-1] - block.starts[0])
+                passing = sql.passing(block) if sql else block
+                if len(passing):
+                    yield self._decode(passing, schema, decompress)
             if touched > _MOST_TOUCHED:
                 self._parts.log.files.let_go()
                 touched = 0
@@ -126,20 +136,25 @@ class QueueReader:
         except RecordError as cause:
             raise CorruptStoreError(self.queue.files.folder, cause.at, cause.reason) from cause
 
-    def _blocks(
+    def _wanted(
         self,
         units: npt.NDArray[np.void],
-        offsets: Ints,
         tag_codes: Ints | None,
-        doubtful: set[str],
-    ) -> Iterator[RecordBlock]:
-        wanted = units["size"] != FILLER_SIZE
+        registered: RegisteredBits | None,
+    ) -> npt.NDArray[np.bool_] | slice:
+        """Return which entries are worth a look at the log."""
+        wanted: npt.NDArray[np.bool_] = units["size"] != FILLER_SIZE
+        codes = units["tag_code"].astype(np.int64)
+        ext = self._parts.queues.ext(self.queue.topic, self.queue.queue_id)
         if tag_codes is not None:
-            codes = units["tag_code"].astype(np.int64)
-            ext = self._parts.queues.ext(self.queue.topic, self.queue.queue_id)
             wanted &= np.isin(resolve(codes, ext), tag_codes)
-        if not wanted.all():
-            units, offsets = units[wanted], offsets[wanted]
+        if registered is not None:
+            wanted &= ~excluded(codes, ext, registered)
+        return slice(None) if wanted.all() else wanted
+
+    def _blocks(
+        self, units: npt.NDArray[np.void], offsets: Ints, doubtful: set[str]
+    ) -> Iterator[RecordBlock]:
         physical = units["physical_offset"].astype(np.int64)
         file_size = self._parts.log.file_size
         bounds = np.flatnonzero(np.diff(physical // file_size)) + 1
@@ -188,10 +203,11 @@ def scan(
     *,
     start: int | None = None,
     end: int | None = None,
+    sql: SqlFilter | None = None,
     check: bool = True,
     decompress: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all messages of the log between two physical offsets, in log order; needs no queue.
+    """Yield the messages of the log between two physical offsets, in log order; needs no queue.
 
     Raises:
         CorruptStoreError: a record is damaged and not the torn end of the log.
@@ -204,7 +220,10 @@ def scan(
         block = segment.sound_prefix() if check else segment.block
         for first in range(0, len(block), BATCH_ROWS):
             part = block.take(np.arange(first, min(first + BATCH_ROWS, len(block))))
-            yield decode(part, schema, broker=parts.config.broker_name, decompress=decompress)
+            if sql:
+                part = sql.passing(part)
+            if len(part):
+                yield decode(part, schema, broker=parts.config.broker_name, decompress=decompress)
         if len(block):
             position = segment.file_start + int(block.starts[-1] + block.sizes[-1])
         if position - let_go_at > _MOST_TOUCHED:

@@ -22,6 +22,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import (
     ConfigFile,
+    ConsumerFilterTable,
     DelayOffsets,
     GroupTable,
     OffsetTable,
@@ -86,6 +87,7 @@ class MessageStore:
         self._topic_cache: dict[str, tuple[TopicConfig | None, float]] = {}
         self.groups = GroupTable(self._config_file(GroupTable.FILE_NAME))
         self.offsets = OffsetTable(self._config_file(OffsetTable.FILE_NAME))
+        self.filters = ConsumerFilterTable(self._config_file(ConsumerFilterTable.FILE_NAME))
         self.delay_offsets = DelayOffsets(self._config_file(DelayOffsets.FILE_NAME))
 
     def _config_file(self, name: str) -> ConfigFile:

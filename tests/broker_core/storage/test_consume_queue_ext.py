@@ -69,6 +69,21 @@ def test_a_unit_with_a_bit_map_is_read_and_stepped_over(
     assert ConsumeQueueExt(tmp_path, FILE_SIZE, Disk(), writable=True).end() == 42
 
 
+def test_bit_maps_of_a_size_are_read_together(ext: ConsumeQueueExt) -> None:
+    put(ext, 1)
+    for at, unit in {
+        20: "0016 0000000000000005 0000000000000006 0002 abcd",
+        42: "0015 0000000000000005 0000000000000007 0001 ff",  # of another size
+        64: "0016 0000000000000005 0000000000000008 0002 0102",
+        86: "0014 0000000000000005 0000000000000009 0000",
+    }.items():
+        ext.files.write(at, bytes.fromhex(unit))
+    addresses = EXT_FIRST_ADDRESS + np.array([0, 20, 42, 64, 86, 9999], np.int64)
+    rows, times, maps = ext.bit_maps(addresses, 2)
+    assert (rows.tolist(), times.tolist()) == ([1, 3], [6, 8])
+    assert maps.tolist() == [[0xAB, 0xCD], [1, 2]]
+
+
 @pytest.mark.parametrize("offset", [10, 60, 84, 1000])
 def test_an_address_of_no_unit_has_none(offset: int, ext: ConsumeQueueExt) -> None:
     put(ext, 1, 2, 3, 4)
