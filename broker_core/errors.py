@@ -246,6 +246,9 @@ class ColumnError(RocketPyError):
 # --- filters ----------------------------------------------------------------------------------
 
 
+_SHOWN = 60  # characters of a filter, on each side of a mistake
+
+
 class FilterSyntaxError(RocketPyError):
     """Is raised for an SQL92 filter that cannot be understood; points at the place."""
 
@@ -254,12 +257,12 @@ class FilterSyntaxError(RocketPyError):
         self.sql, self.at, self.reason = sql, at, reason
 
     def __str__(self) -> str:
-        before, _, _ = self.sql[: self.at].rpartition("\n")
-        start = len(before) + 1 if "\n" in self.sql[: self.at] else 0
-        line = self.sql[start:].partition("\n")[0]
+        before = self.sql[: self.at].rpartition("\n")[2][-_SHOWN:]
+        behind = self.sql[self.at :].partition("\n")[0][:_SHOWN]
         # A tab stays one, so that the caret stands below its place.
-        blank = "".join(char if char == "\t" else " " for char in self.sql[start : self.at])
-        return f"SQL filter, character {self.at + 1}: {self.reason}\n  {line}\n  {blank}^"
+        blank = "".join(char if char == "\t" else " " for char in before)
+        place = f"  {before}{behind}\n  {blank}^"
+        return f"SQL filter, character {self.at + 1}: {self.reason}\n{place}"
 
 
 class ClassFilterError(RocketPyError):

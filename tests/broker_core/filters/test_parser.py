@@ -55,6 +55,16 @@ def test_a_mistake_is_shown_with_a_caret_below_it(sql: str, message: str) -> Non
     assert str(refusal.value) == message
 
 
+def test_of_a_long_filter_the_place_of_the_mistake_is_shown() -> None:
+    sql = "a IN (" + ", ".join(f"'{number}'" for number in range(5000)) + ", 5, 'x')"
+    with pytest.raises(FilterSyntaxError) as refusal:
+        SqlFilter(sql)
+    _, line, caret = str(refusal.value).splitlines()
+    assert line.endswith("'4998', '4999', 5, 'x')")
+    assert line[caret.index("^")] == "5"
+    assert len(line) < 100
+
+
 @pytest.mark.parametrize(
     ("sql", "at", "words"),
     [
