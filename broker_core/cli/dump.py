@@ -19,6 +19,7 @@ from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS, select
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.embedded import Store
+from rocketpy.broker_core.filters import SqlFilter, in_maps
 from rocketpy.broker_core.message import KEY_SEPARATOR
 from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
 from rocketpy.broker_core.storage.store import MessageStore
@@ -42,6 +43,7 @@ class Selection:
     end_ms: int | None = None
     key: str | None = None
     tags: str | None = None
+    sql: SqlFilter | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -54,6 +56,7 @@ class Selection:
             "keys": self.key is not None,
             "uniq_key": self.key is not None,
             "tags": self.tags is not None,
+            "properties": self.sql is not None,
         }
         return [name for name, is_asked in asked.items() if is_asked]
 
@@ -84,6 +87,8 @@ class Selection:
             )
         if self.tags is not None and (names := TagFilter.parse(self.tags).names):
             yield pc.is_in(column("tags"), pa.array(sorted(names), pa.string()))
+        if self.sql is not None:
+            yield self.sql.passes(in_maps(column("properties")), batch.num_rows)
 
 
 def _has_word(keys: pa.Array, word: str) -> pa.Array:

@@ -61,6 +61,7 @@ def dump(
     end_time: Annotated[str | None, _option("TIME", "Stored before this time.")] = None,
     key: Annotated[str | None, _option("KEY", "Only messages with this key or unique key.")] = None,
     tags: Annotated[str | None, _option("TAGS", "Only these tags: 'paid || sent'.")] = None,
+    sql: Annotated[str | None, _option("SQL", "Only what passes: \"region = 'eu'\".")] = None,
     limit: Annotated[int | None, _option("N", "At most so many messages.", least=0)] = None,
     columns: Annotated[str | None, _option("NAMES", "Only these fields, with commas.")] = None,
     scan: Annotated[
@@ -72,6 +73,7 @@ def dump(
 ) -> None:
     """Print messages as JSON, one object per line."""
     from rocketpy.broker_core.cli.dump import Selection, print_messages
+    from rocketpy.broker_core.filters import SqlFilter
 
     selection = Selection(
         topic=topic,
@@ -82,6 +84,7 @@ def dump(
         end_ms=time_ms(end_time),
         key=key,
         tags=tags,
+        sql=SqlFilter.of(sql) if sql is not None else None,
     )
     print_messages(
         path, selection, columns=columns, limit=limit, is_scan=scan, skip_damage=skip_damage

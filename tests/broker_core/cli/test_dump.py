@@ -52,6 +52,8 @@ SELECTIONS: list[tuple[list[str], Callable[[Row], Any]]] = [
     (["--topic", "lab_keys"], lambda row: row["topic"] == "lab_keys"),
     (["--topic", "lab_keys", "--queue", "1"],
      lambda row: (row["topic"], row["queue_id"]) == ("lab_keys", 1)),
+    (["--sql", "TAGS IS NOT NULL AND UNIQ_KEY CONTAINS 'A'"],
+     lambda row: row["tags"] is not None and "A" in (row["uniq_key"] or "")),
     (["--queue", "17"], lambda row: row["queue_id"] == 17),
     (["--from-offset", "2"], lambda row: row["queue_offset"] >= 2),
     (["--to-offset", "1"], lambda row: row["queue_offset"] < 1),
