@@ -1,4 +1,4 @@
-"""Rows by key and by time, as columns."""
+"""Rows by key, by SQL filter and by time, as columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rocketpy.broker_core.filters import SqlFilter, in_maps
 from rocketpy.broker_core.message import KEY_SEPARATOR
 from rocketpy.connector.positions import AtTime
 from rocketpy.connector.read_options import ReadOptions
@@ -27,6 +28,12 @@ def having_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     is_meant = np.array(is_meant)
     is_meant[rows.to_numpy(zero_copy_only=False)] = True
     return batch.filter(pa.array(is_meant))
+
+
+def passing(found: pa.Table, sql: SqlFilter) -> pa.Table:
+    """Return the messages whose properties pass a filter."""
+    properties = found.column("properties").combine_chunks()
+    return found.filter(sql.passes(in_maps(properties), found.num_rows))
 
 
 def columns_asked(options: ReadOptions) -> list[str]:

@@ -88,7 +88,13 @@ READ_OPTIONS = (
         "the order of their queue; partitions of one queue follow each other in it.",
     ),
     Option("tags", "`paid || shipped`, or `*`", "`*`", "Reads messages with one of these tags."),
-    Option("sql", "", "", "Refused so far: SQL92 filters are not there yet."),
+    Option(
+        "sql",
+        "an SQL92 filter: `region = 'eu' AND amount > 10`",
+        "",
+        "Reads messages whose properties pass, see [filters](filters.md). With a `consumerGroup` "
+        "that registered the same filter with an Apache broker, the broker's bit maps are used.",
+    ),
     Option(
         "keys",
         "names with commas, or a JSON list",

@@ -17,7 +17,13 @@ from pyspark.sql.datasource import InputPartition
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
 from rocketpy.connector import store_views
 from rocketpy.connector.data_loss import Loss, report
-from rocketpy.connector.filters import columns_asked, having_keys, matching, with_columns
+from rocketpy.connector.filters import (
+    columns_asked,
+    having_keys,
+    matching,
+    passing,
+    with_columns,
+)
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store_backend import StoreBackend
@@ -53,7 +59,14 @@ def _read(
         return
     wide = with_columns(columns, "keys", "uniq_key") if options.keys else columns
     while len(part):
-        read = backend.read(part, wide, tags=options.tags, decompress=options.decompress)
+        read = backend.read(
+            part,
+            wide,
+            tags=options.tags,
+            sql=options.sql,
+            group=options.group,
+            decompress=options.decompress,
+        )
         try:
             for batch in read:
                 yield having_keys(batch, options.keys) if options.keys else batch
@@ -76,10 +89,12 @@ class KeyPartition(SourcePartition):
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield them topic by topic, in log order."""
         place = ("queue_id", "queue_offset", "commit_log_offset")
-        wide = with_columns(columns, *place, "tags")
+        wide = with_columns(columns, *place, "tags", *(["properties"] if options.sql else []))
         with closing(StoreBackend(options.path)) as backend:
             for topic in sorted({part.queue.topic for part in self.ranges}):
                 found = backend.find(topic, options.keys, wide, decompress=options.decompress)
+                if options.sql:
+                    found = passing(found, options.sql)
                 for part in self.ranges:
                     if part.queue.topic == topic:
                         yield from found.filter(self._is_meant(part, options)).to_batches()
@@ -116,7 +131,9 @@ class LogPartition(SourcePartition):
                     start = low
                 try:
                     read = backend.scan(
-                        start, self.end, log_end, wide, decompress=options.decompress
+                        *(start, self.end, log_end, wide),
+                        sql=options.sql,
+                        decompress=options.decompress,
                     )
                     for batch in read:
                         yield matching(batch, options)

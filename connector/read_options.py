@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
 
-from rocketpy.broker_core.errors import GroupNameError, MessageRefusedError
+from rocketpy.broker_core.errors import FilterSyntaxError, GroupNameError, MessageRefusedError
+from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic, is_system_topic
 from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.offsets import parse_queue
@@ -18,7 +19,7 @@ from rocketpy.connector.positions import AtTime, Place, Position, parse_position
 
 VIEWS = ("messages", "queues", "index", "groups", "topics")
 _STREAMING_VIEWS = ("messages", "queues")
-_MESSAGE_OPTIONS = ("keys", "decompress")
+_MESSAGE_OPTIONS = ("sql", "keys", "decompress")
 _TABLE_OPTIONS = ("path", "view", "columns")  # all that the other views know
 _QUEUE_OPTIONS = (
     "queues",
@@ -48,6 +49,7 @@ class ReadOptions:
     min_partitions: int | None = None
     max_partition_rows: int | None = None
     tags: TagFilter | None = None
+    sql: SqlFilter | None = None
     keys: tuple[str, ...] = ()
     fail_on_loss: bool = True
     commits: bool = False
@@ -65,10 +67,6 @@ class ReadOptions:
         """
         given = Given(options, READ_OPTIONS)
         path = given.required("path")
-        if "sql" in given:
-            raise OptionError(
-                "sql", "SQL92 filters are not there yet; use 'tags', 'keys', or .where() of Spark"
-            )
         view = given.choice("view", VIEWS) or "messages"
         scans_log = given.choice("scan", ("queues", "commitlog")) == "commitlog"
         _check_view(given, view, scans_log)
@@ -93,6 +91,7 @@ class ReadOptions:
             min_partitions=given.count("minPartitions"),
             max_partition_rows=given.count("maxRowsPerPartition"),
             tags=_tags(given),
+            sql=_sql(given),
             keys=_keys(given),
             fail_on_loss=given.flag("failOnDataLoss", True),
             commits=commits,
@@ -244,6 +243,16 @@ def _tags(given: Given) -> TagFilter | None:
         return TagFilter.parse(expression)
     except MessageRefusedError as cause:
         raise OptionError("tags", str(cause)) from cause
+
+
+def _sql(given: Given) -> SqlFilter | None:
+    expression = given.text("sql")
+    if expression is None:
+        return None
+    try:
+        return SqlFilter.of(expression)
+    except FilterSyntaxError as cause:
+        raise OptionError("sql", str(cause)) from cause
 
 
 def _keys(given: Given) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from rocketpy.broker_core.errors import (
     OffsetOutOfRangeError,
     TopicNotFoundError,
 )
+from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
 from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
@@ -121,9 +122,16 @@ class StoreBackend:
                 self.store.offsets.commit(group, topic, offsets)
 
     def read(
-        self, part: QueueRange, columns: Sequence[str], *, tags: TagFilter | None, decompress: bool
+        self,
+        part: QueueRange,
+        columns: Sequence[str],
+        *,
+        tags: TagFilter | None,
+        sql: SqlFilter | None,
+        group: str | None,
+        decompress: bool,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of a range.
+        """Yield the messages of a range; bit maps of the group's filter are used, if it is `sql`.
 
         Raises:
             OffsetOutOfRangeError: the start is not (any more) held.
@@ -131,6 +139,8 @@ class StoreBackend:
         selection = Selection(
             schema=select(columns),
             tags=tags,
+            sql=sql,
+            registered=self._registered(part.queue.topic, group, sql),
             start=part.start,
             end=part.end,
             start_time=None,
@@ -140,6 +150,13 @@ class StoreBackend:
         )
         reader = self.reader(part.queue)
         yield from selection.batches(reader, *selection.resolve(reader))
+
+    def _registered(
+        self, topic: str, group: str | None, sql: SqlFilter | None
+    ) -> RegisteredBits | None:
+        if group is None or sql is None:
+            return None
+        return self.store.filters.bits_of(topic, group, sql.text)
 
     def is_deleted(self, error: OffsetOutOfRangeError | CorruptStoreError) -> bool:
         """Whether a read failed because of retention, not of damage."""
@@ -189,7 +206,14 @@ class StoreBackend:
         return end
 
     def scan(
-        self, start: int, end: int, log_end: int, columns: Sequence[str], *, decompress: bool
+        self,
+        start: int,
+        end: int,
+        log_end: int,
+        columns: Sequence[str],
+        *,
+        sql: SqlFilter | None,
+        decompress: bool,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages whose records begin from `start` on and before `end`."""
         log = self.store.parts.log
@@ -199,7 +223,12 @@ class StoreBackend:
         last = end if end == log_end else next_sound_record(log, end) or log_end
         if first is not None and first < end:
             yield from scan(
-                self.store.parts, select(columns), start=first, end=last, decompress=decompress
+                self.store.parts,
+                select(columns),
+                start=first,
+                end=last,
+                sql=sql,
+                decompress=decompress,
             )
 
 
