@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-import struct
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.broker_core.filters.marked_store import (
+    BORN_MS,
+    GROUP_BITS,
+    SQL,
+    make_marked_store,
+    register,
+)
 
 import rocketpy
-from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.errors import (
     ClassFilterError,
     ColumnError,
@@ -23,7 +26,6 @@ from rocketpy.broker_core.errors import (
     MessageRefusedError,
 )
 from rocketpy.broker_core.filters import BloomBits
-from rocketpy.broker_core.storage.layout import EXT_FIRST_ADDRESS
 
 
 @pytest.fixture
@@ -145,62 +147,11 @@ def test_arguments_that_need_another_say_so(filled: rocketpy.Store) -> None:
 
 # --- bit maps -----------------------------------------------------------------------------------
 
-SQL = "region = 'eu'"
-BORN_MS, WRITTEN_MS = 1_000_000, 9_000_000
-
 
 @pytest.fixture
-def marked(path: Path, small: rocketpy.StoreConfig, clock: ManualClock) -> Path:
-    """A store whose broker marked, for group `g`, messages 2 and 3 of 4 as passing its filter.
-
-    In truth all pass but number 3. Number 0 came before the group, and 4 has no map at all.
-    """
-    config = replace(small, consume_queue_ext=True, consume_queue_ext_file_size=1024)
-    with rocketpy.open(path, config=config, clock=clock) as store:
-        store.create_topic("t", queues=1)
-        for number in range(5):
-            region = "us" if number == 3 else "eu"
-            store.send("t", f"{number}", properties={"region": region})
-    bits = BloomBits.of_group("g", "t", map_bits=112, count=3)
-    hit = sum(1 << position for position in bits.positions).to_bytes(14, "little")
-    maps = [bytes(14), bytes(14), hit, hit, b""]
-    times = [BORN_MS, *[BORN_MS + 1] * 4]
-    put_units(path, times, maps)
-    register(path, bits)
+def marked(path: Path) -> Path:
+    make_marked_store(path)
     return path
-
-
-def put_units(path: Path, times: list[int], maps: list[bytes]) -> None:
-    """Give the entries of the queue units with these store times and maps."""
-    entries = path / "consumequeue" / "t" / "0" / "00000000000000000000"
-    units = path / "consumequeue_ext" / "t" / "0" / "00000000000000000000"
-    queue, ext = bytearray(entries.read_bytes()), bytearray(units.stat().st_size)
-    at = 0
-    for number, (time_ms, bit_map) in enumerate(zip(times, maps, strict=True)):
-        unit = struct.pack(">hqqh", 20 + len(bit_map), 0, time_ms, len(bit_map)) + bit_map
-        ext[at : at + len(unit)] = unit
-        struct.pack_into(">q", queue, 20 * number + 12, EXT_FIRST_ADDRESS + at)
-        at += len(unit)
-    entries.write_bytes(queue)
-    units.write_bytes(ext)
-
-
-def register(path: Path, bits: BloomBits, **changed: Any) -> None:
-    group = {
-        "bloomFilterData": {"bitNum": bits.map_bits, "bitPos": [*bits.positions]},
-        "bornTime": BORN_MS,
-        "clientVersion": 1,
-        "consumerGroup": "g",
-        "deadTime": 0,
-        "expression": SQL,
-        "expressionType": "SQL92",
-        "topic": "t",
-        **changed,
-    }
-    table = {"filterDataByTopic": {"t": {"groupFilterData": {"g": group}, "topic": "t"}}}
-    file = path / "config" / "consumerFilter.json"
-    file.write_text(json.dumps(table))
-    os.utime(file, ns=(WRITTEN_MS * 1_000_000,) * 2)
 
 
 def found(path: Path, sql: str = SQL, group: str | None = "g") -> list[int]:
@@ -219,10 +170,9 @@ def test_a_filter_that_the_group_did_not_register_is_asked_of_each_message(marke
 
 
 def test_a_map_that_may_be_of_an_older_or_newer_filter_hides_nothing(marked: Path) -> None:
-    bits = BloomBits.of_group("g", "t", map_bits=112, count=3)
-    register(marked, bits, bornTime=BORN_MS + 1)
+    register(marked, GROUP_BITS, bornTime=BORN_MS + 1)
     assert found(marked) == [0, 1, 2, 4]
-    register(marked, bits)
+    register(marked, GROUP_BITS)
     file = marked / "config" / "consumerFilter.json"
     os.utime(file, ns=((BORN_MS + 1_000) * 1_000_000,) * 2)  # the broker takes a while to write
     assert found(marked) == [0, 1, 2, 4]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from tests.broker_core.filters.marked_store import make_marked_store
 from tests.connector.conftest import Load, MakeStream
 
 import rocketpy
 from rocketpy.broker_core.filters import SqlFilter
+from rocketpy.connector.offsets import MessageQueue
+from rocketpy.connector.partitions import KeyPartition, QueuePartition
+from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.read_options import ReadOptions
 
 SQL = "region = 'eu' AND amount > 3"
@@ -72,4 +77,24 @@ def test_a_stream_moves_past_what_does_not_pass(stream: MakeStream, store: rocke
 
 def test_the_filter_travels_with_the_options() -> None:
     options = ReadOptions.parse({"path": "store", "topic": "t", "sql": SQL})
-    assert options.sql == SqlFilter(SQL)
+    assert pickle.loads(pickle.dumps(options)).sql == SqlFilter(SQL)
+
+
+def test_a_key_that_nobody_has_finds_nothing_to_filter(store: rocketpy.Store) -> None:
+    part = KeyPartition((QueueRange(MessageQueue("orders", "rocketpy", 0), 0, 6),))
+    options = {"path": str(store.path), "topic": "orders", "keys": "nobody", "sql": SQL}
+    assert list(part.batches(ReadOptions.parse(options), ["body"])) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"), [("g", ["0", "2", "4"]), ("h", ["0", "1", "2", "4"])]
+)
+def test_the_bit_maps_of_the_group_are_used(
+    tmp_path: Path, group: str, expected: list[str]
+) -> None:
+    marked = tmp_path / "marked"
+    make_marked_store(marked)
+    part = QueuePartition((QueueRange(MessageQueue("t", "rocketpy", 0), 0, 5),))
+    options = {"path": str(marked), "topic": "t", "sql": "region = 'eu'", "consumerGroup": group}
+    batches = part.batches(ReadOptions.parse(options), ["body"])
+    assert [body.as_py().decode() for batch in batches for body in batch.column("body")] == expected
