@@ -32,7 +32,15 @@ WRITTEN = (
     *("a = 1", "a <> 1", "a > 1", "a >= 1", "a < 1", "a <= 1", "1 = a", "1 < a", "1.5 < a"),
     *("a = b", "a <> b", "a > b", "a <= b", "'x' = a", "'x' <> a", "a = 'x'", "a <> 'x'"),
     *("a > 1.5", "a = 5.5", "a = 3000000000", "a > 3000000000", "a > 1L", "a = -1", "a > -1"),
-    *("- - 1 = a", "+a = 1", "a > -a", "-a IS NULL", "-(a = 1) IS NULL", "a = -2147483648"),
+    *(
+        "- - 1 = a",
+        "+a = 1",
+        "a > -a",
+        "-a IS NULL",
+        "-(a = 1) IS NULL",
+        "missing > -(a > 1)",
+        "a = -2147483648",
+    ),
     *("a IS NULL", "a IS NOT NULL", "NULL IS NULL", "(a = 1) IS NULL", "a = NULL", "NULL = a"),
     *("a BETWEEN 1 AND 5", "a NOT BETWEEN 1 AND 5", "a BETWEEN 5 AND 1", "a BETWEEN b AND 9"),
     *("a NOT BETWEEN 5 AND 1", "a BETWEEN -1 AND 1", "a BETWEEN 1 AND -1", "2 BETWEEN 1 AND 3"),
@@ -106,7 +114,7 @@ def differences(
             found.append((sql, messages, ours, theirs))
         elif ours is not None and ours != [plain_answer(sql, each) for each in messages]:
             found.append((sql, messages, ours, "the plain evaluator differs"))
-    return found
+    return found[:3]  # enough to see, and quick to print
 
 
 def test_written_filters_are_answered_as_by_apache(tmp_path: Path) -> None:

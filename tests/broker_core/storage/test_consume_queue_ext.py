@@ -76,9 +76,10 @@ def test_bit_maps_of_a_size_are_read_together(ext: ConsumeQueueExt) -> None:
         42: "0015 0000000000000005 0000000000000007 0001 ff",  # of another size
         64: "0016 0000000000000005 0000000000000008 0002 0102",
         86: "0014 0000000000000005 0000000000000009 0000",
+        106: "0016 0000000000000005 0000000000000009 0001 ffff",  # contradicts itself
     }.items():
         ext.files.write(at, bytes.fromhex(unit))
-    addresses = EXT_FIRST_ADDRESS + np.array([0, 20, 42, 64, 86, 9999], np.int64)
+    addresses = EXT_FIRST_ADDRESS + np.array([0, 20, 42, 64, 86, 106, 9999], np.int64)
     rows, times, maps = ext.bit_maps(addresses, 2)
     assert (rows.tolist(), times.tolist()) == ([1, 3], [6, 8])
     assert maps.tolist() == [[0xAB, 0xCD], [1, 2]]
