@@ -19,6 +19,8 @@ from rocketpy.broker_core.filters.evaluation import Columns, Outcome, evaluate, 
 from rocketpy.broker_core.filters.parser import parse
 from rocketpy.broker_core.filters.syntax import property_names
 
+_parsed = lru_cache(maxsize=256)(parse)
+
 
 class SqlFilter:
     """A parsed filter; a value, which travels as its text."""
@@ -92,6 +94,3 @@ def _as_java_sees(texts: pa.Array) -> pa.Array:
     if pc.min(lengths).as_py() != 0:
         return texts
     return pc.if_else(pc.greater(lengths, 0), texts, None)
-
-
-_parsed = lru_cache(maxsize=256)(parse)

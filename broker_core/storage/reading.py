@@ -144,12 +144,13 @@ class QueueReader:
     ) -> npt.NDArray[np.bool_] | slice:
         """Return which entries are worth a look at the log."""
         wanted: npt.NDArray[np.bool_] = units["size"] != FILLER_SIZE
-        codes = units["tag_code"].astype(np.int64)
-        ext = self._parts.queues.ext(self.queue.topic, self.queue.queue_id)
-        if tag_codes is not None:
-            wanted &= np.isin(resolve(codes, ext), tag_codes)
-        if registered is not None:
-            wanted &= ~excluded(codes, ext, registered)
+        if tag_codes is not None or registered is not None:
+            codes = units["tag_code"].astype(np.int64)
+            ext = self._parts.queues.ext(self.queue.topic, self.queue.queue_id)
+            if tag_codes is not None:
+                wanted &= np.isin(resolve(codes, ext), tag_codes)
+            if registered is not None:
+                wanted &= ~excluded(codes, ext, registered)
         return slice(None) if wanted.all() else wanted
 
     def _blocks(
