@@ -184,6 +184,20 @@ class TopicNotFoundError(RocketPyError):
         return f"there is no topic {self.name!r}; {hint}"
 
 
+class GroupNotFoundError(RocketPyError):
+    """Is raised when a group has committed nothing; names the nearest one that has."""
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        known = sorted(known)
+        super().__init__(name, known)
+        self.name, self.known = name, known
+
+    def __str__(self) -> str:
+        near = difflib.get_close_matches(self.name, self.known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "'rocketpy group lag' shows all that have"
+        return f"group {self.name!r} has committed no offset; {hint}"
+
+
 class QueueNotFoundError(RocketPyError):
     """Is raised when a topic has no queue of that id."""
 

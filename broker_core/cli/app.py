@@ -13,7 +13,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from rocketpy.broker_core.cli import messages, texts
+from rocketpy.broker_core.cli.group import group_app
 from rocketpy.broker_core.cli.store import store_app
+from rocketpy.broker_core.cli.topic import topic_app
 from rocketpy.broker_core.errors import RocketPyError
 
 FAILED = 2
@@ -53,6 +56,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(store_app, name="store")
+app.add_typer(topic_app, name="topic")
+app.command(help=texts.SEND)(messages.send)
+app.command(help=texts.TAIL)(messages.tail)
+app.add_typer(group_app, name="group")
 
 
 def _show_version(wanted: bool) -> None:
@@ -70,15 +77,18 @@ def root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """RocketMQ for Spark people: look into, check and mend stores of messages.
+    """RocketMQ for Spark people: stores of messages, without a server.
 
     A store is the directory of an Apache RocketMQ broker, or one that rocketpy made.
 
     [bold]Examples[/bold]
 
-      rocketpy store stat  shop-store          what is in it
-      rocketpy store dump  shop-store | head   its messages, as JSON lines
-      rocketpy store verify shop-store         is it sound?
+      rocketpy topic create shop-store orders           a store with a topic
+      rocketpy send shop-store orders hello --tags new  a message
+      rocketpy tail shop-store orders -f                messages, as they come
+      rocketpy group lag shop-store --watch             how far groups are behind
+      rocketpy store stat shop-store                    what is in it
+      rocketpy store verify shop-store                  is it sound?
 
     [bold]Exit codes[/bold]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from rocketpy.broker_core.cli.json_lines import json_lines
 from rocketpy.broker_core.cli.scan import SkippingScan
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS, select
@@ -155,35 +153,9 @@ def _print(batches: Iterator[pa.RecordBatch], limit: int | None) -> None:
         for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
             rows = batch.slice(first, _ROWS_AT_ONCE)
             rows = rows.slice(0, left) if left is not None else rows
-            sys.stdout.buffer.write(b"".join(_lines(rows)))
+            sys.stdout.buffer.write(b"".join(json_lines(rows)))
             if left is not None:
                 left -= rows.num_rows
         if left == 0:
             break
     sys.stdout.buffer.flush()
-
-
-def _lines(batch: pa.RecordBatch) -> Iterator[bytes]:
-    names = batch.schema.names
-    columns = [_plain(batch.column(name)) for name in names]
-    for values in zip(*columns, strict=True):
-        row: dict[str, Any] = {}
-        for name, value in zip(names, values, strict=True):
-            if name == "body":
-                row["body"], row["body_encoding"] = _text(value)
-            else:
-                row[name] = dict(value) if name == "properties" else value
-        yield orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _plain(column: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    return list(column.to_pylist())
-
-
-def _text(body: bytes) -> tuple[str, str]:
-    try:
-        return body.decode(), "utf-8"
-    except UnicodeDecodeError:
-        return base64.b64encode(body).decode(), "base64"

@@ -1,10 +1,22 @@
-"""Options whose text means more than it says."""
+"""Arguments and options that several commands take."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+StorePath = Annotated[
+    Path, typer.Argument(metavar="PATH", help="The store directory: it holds 'commitlog'.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+def option(metavar: str, text: str, *names: str, least: int | None = None) -> Any:
+    """Return an option with a value, named after its parameter unless names are given."""
+    return typer.Option(*names, metavar=metavar, help=text, min=least)
 
 
 def time_ms(text: str | None) -> int | None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rocketpy.broker_core.cli.terminal import count_text, size_text, time_text
+from rocketpy.broker_core.cli.terminal import count_text, plain_table, size_text, time_text
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.storage.statistics import (
@@ -101,20 +101,13 @@ def _state(state: StoreState) -> Text:
     return Text(f"not stopped cleanly{who}; opening it recovers it", style="red")
 
 
-def _table(*columns: tuple[str, bool]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name, is_number in columns:
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    return table
-
-
 def _topic_name(topic: TopicStatistics) -> Text:
     name = Text(topic.name, style="dim" if topic.is_system else "")
     return name if topic.read_queues is not None else name.append(" (not in topics.json)", "red")
 
 
 def _topics(topics: list[TopicStatistics]) -> Table:
-    table = _table(("Topic", False), ("Queues", True), ("Messages", True), ("Offsets", False))
+    table = plain_table("Topic", "Queues>", "Messages>", "Offsets")
     for topic in topics:
         count = max(topic.read_queues or 0, len(topic.queues))
         table.add_row(_topic_name(topic), f"{count:,}", f"{topic.messages:,}", _range(topic))
@@ -130,9 +123,7 @@ def _range(topic: TopicStatistics) -> str:
 
 
 def _topics_by_queue(topics: list[TopicStatistics]) -> Table:
-    table = _table(
-        *(("Topic", False), ("Queue", True), ("First", True), ("Next", True), ("Messages", True))
-    )
+    table = plain_table("Topic", "Queue>", "First>", "Next>", "Messages>")
     for topic in topics:
         name = _topic_name(topic)
         for queue in topic.queues:
@@ -145,7 +136,7 @@ def _topics_by_queue(topics: list[TopicStatistics]) -> Table:
 
 
 def _groups(groups: tuple[GroupStatistics, ...]) -> Table:
-    table = _table(("Group", False), ("Topic", False), ("Lag", True))
+    table = plain_table("Group", "Topic", "Lag>")
     for group in groups:
         table.add_row(group.group, group.topic, _lag(group.lag))
     return table
@@ -157,9 +148,7 @@ def _groups_by_queue(found: StoreStatistics) -> Table:
         for topic in found.topics
         for queue in topic.queues
     }
-    table = _table(
-        *(("Group", False), ("Topic", False), ("Queue", True), ("Next", True), ("Lag", True))
-    )
+    table = plain_table("Group", "Topic", "Queue>", "Next>", "Lag>")
     for group in found.groups:
         for queue_id, offset in group.committed.items():
             lag = max(ends.get((group.topic, queue_id), 0) - offset, 0)

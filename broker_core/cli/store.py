@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rocketpy.broker_core.cli import texts
-from rocketpy.broker_core.cli.options import time_ms
+from rocketpy.broker_core.cli.options import AsJson, StorePath, option, time_ms
 
 store_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help=texts.STORE,
 )
-
-
-def _option(metavar: str, text: str, *, least: int | None = None) -> Any:
-    return typer.Option(metavar=metavar, help=text, min=least)
-
-
-StorePath = Annotated[
-    Path, typer.Argument(metavar="PATH", help="The store directory: it holds 'commitlog'.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
 @store_app.command(help=texts.STAT)
@@ -53,17 +43,17 @@ def verify(path: StorePath, as_json: AsJson = False) -> None:
 @store_app.command(help=texts.DUMP)
 def dump(
     path: StorePath,
-    topic: Annotated[str | None, _option("NAME", "Only this topic.")] = None,
-    queue: Annotated[int | None, _option("ID", "Only this queue.")] = None,
-    from_offset: Annotated[int | None, _option("N", "From this queue offset on.")] = None,
-    to_offset: Annotated[int | None, _option("N", "Before this queue offset.")] = None,
-    start_time: Annotated[str | None, _option("TIME", "Stored at or after this time.")] = None,
-    end_time: Annotated[str | None, _option("TIME", "Stored before this time.")] = None,
-    key: Annotated[str | None, _option("KEY", "Only messages with this key or unique key.")] = None,
-    tags: Annotated[str | None, _option("TAGS", "Only these tags: 'paid || sent'.")] = None,
-    sql: Annotated[str | None, _option("SQL", "Only what passes: \"region = 'eu'\".")] = None,
-    limit: Annotated[int | None, _option("N", "At most so many messages.", least=0)] = None,
-    columns: Annotated[str | None, _option("NAMES", "Only these fields, with commas.")] = None,
+    topic: Annotated[str | None, option("NAME", "Only this topic.")] = None,
+    queue: Annotated[int | None, option("ID", "Only this queue.")] = None,
+    from_offset: Annotated[int | None, option("N", "From this queue offset on.")] = None,
+    to_offset: Annotated[int | None, option("N", "Before this queue offset.")] = None,
+    start_time: Annotated[str | None, option("TIME", "Stored at or after this time.")] = None,
+    end_time: Annotated[str | None, option("TIME", "Stored before this time.")] = None,
+    key: Annotated[str | None, option("KEY", "Only messages with this key or unique key.")] = None,
+    tags: Annotated[str | None, option("TAGS", "Only these tags: 'paid || sent'.")] = None,
+    sql: Annotated[str | None, option("SQL", "Only what passes: \"region = 'eu'\".")] = None,
+    limit: Annotated[int | None, option("N", "At most so many messages.", least=0)] = None,
+    columns: Annotated[str | None, option("NAMES", "Only these fields, with commas.")] = None,
     scan: Annotated[
         bool, typer.Option("--scan", help="In the order of the log; needs no queues.")
     ] = False,
@@ -94,7 +84,7 @@ def dump(
 @store_app.command(help=texts.REPAIR)
 def repair(
     path: StorePath,
-    to: Annotated[Path | None, _option("NEW", "Make a mended copy in this new folder.")] = None,
+    to: Annotated[Path | None, option("NEW", "Make a mended copy in this new folder.")] = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Mend the store itself, keeping the old files.")
     ] = False,
@@ -103,7 +93,7 @@ def repair(
     ] = False,
     queue_file_entries: Annotated[
         int | None,
-        _option("N", "Entries of a queue file, where none is left to tell: 300000.", least=1),
+        option("N", "Entries of a queue file, where none is left to tell: 300000.", least=1),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.table import Table
 
 Report = Callable[[str, int, int], None]  # what is done, bytes done, bytes in all
 
@@ -43,6 +44,18 @@ def time_text(time_ms: int) -> str:
 def count_text(count: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun: 1 file, 2 files."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def plain_table(*columns: str) -> Table:
+    """Return a table without lines; a name that ends in > is that of a column of numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        is_number = name.endswith(">")
+        table.add_column(
+            name.rstrip(">"), justify="right" if is_number else "left", overflow="fold"
+        )
+    table.caption_justify = "left"
+    return table
 
 
 @contextmanager

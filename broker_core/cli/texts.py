@@ -74,3 +74,90 @@ rocketpy/replaced-TIME. A repair that was interrupted is simply run again.
   rocketpy store repair shop-store --in-place
 
 [bold]Exit codes[/bold]: 0 nothing is lost, 1 something is, 2 not repaired."""
+
+TOPIC = """Topics of a store: which there are, and new ones.
+
+[bold]Examples[/bold]
+
+  rocketpy topic list shop-store
+  rocketpy topic create shop-store orders --queues 8"""
+
+TOPIC_LIST = """Show the topics of a store, with their queues and messages.
+
+[bold]Examples[/bold]
+
+  rocketpy topic list shop-store
+  rocketpy topic list shop-store --all
+  rocketpy topic list shop-store --json | jq '.[].topic'
+
+[bold]Exit codes[/bold]: 0 shown, 2 not a store that can be read."""
+
+TOPIC_CREATE = """Make a topic; one that exists keeps its queues, or gets more.
+
+A store that is missing is made.
+
+[bold]Examples[/bold]
+
+  rocketpy topic create shop-store orders
+  rocketpy topic create shop-store orders --queues 8
+
+[bold]Exit codes[/bold]: 0 it is there, 2 it could not be made."""
+
+GROUP = """Consumer groups of a store: how far they are, and setting them elsewhere.
+
+[bold]Examples[/bold]
+
+  rocketpy group lag shop-store
+  rocketpy group lag shop-store billing --watch
+  rocketpy group reset shop-store billing orders --to earliest --dry-run"""
+
+GROUP_LAG = """Show how many messages groups are behind, queue by queue.
+
+"Oldest unread" is how long ago the next message to read was stored.
+
+[bold]Examples[/bold]
+
+  rocketpy group lag shop-store
+  rocketpy group lag shop-store billing --watch
+  rocketpy group lag shop-store --json | jq 'map(.behind) | add'
+
+[bold]Exit codes[/bold]: 0 shown, 2 no such group or store."""
+
+GROUP_RESET = """Set what a group reads next.
+
+WHERE is earliest, latest, a time (the first message stored then or later:
+2026-11-15, 2026-11-15T23:53:01Z, ms since 1970), or a number of messages
+from where the group is: +100 skips, -100 reads again.
+
+A streaming query goes by its own checkpoint: it asks the group only when it
+is started with a new one.
+
+[bold]Examples[/bold]
+
+  rocketpy group reset shop-store billing orders --to earliest --dry-run
+  rocketpy group reset shop-store billing orders --to 2026-11-15T08:00:00Z
+  rocketpy group reset shop-store billing orders --to -100 --queue 2
+
+[bold]Exit codes[/bold]: 0 done, 2 it could not be."""
+
+SEND = """Store a message, or one for each line of stdin.
+
+[bold]Examples[/bold]
+
+  rocketpy send shop-store orders '{"id": 1}' --tags paid --key o-1
+  rocketpy send shop-store orders hello -p region=eu --sharding-key o-1
+  cat orders.jsonl | rocketpy send shop-store orders --tags new
+
+[bold]Exit codes[/bold]: 0 stored, 2 it could not be."""
+
+TAIL = """Show the newest messages of a topic, and with [bold]-f[/bold] those that come.
+
+A line has the time of storing, queue/offset, tag, keys and body.
+
+[bold]Examples[/bold]
+
+  rocketpy tail shop-store orders
+  rocketpy tail shop-store orders -f --tags 'paid || sent'
+  rocketpy tail shop-store orders -n 1 --json | jq -r .body
+
+[bold]Exit codes[/bold]: 0 shown, 2 no such topic or store, 130 ended by Ctrl-C."""

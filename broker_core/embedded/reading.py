@@ -167,6 +167,11 @@ class Reading(StoreHandle):
         reader = QueueReader(self._store.parts, topic, queue_id)
         return reader.offset_by_time(time_ms, upper=boundary == "upper")
 
+    def stored_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        """Return when a message was stored, in ms; None if the queue has no such message."""
+        self._store.require_open()
+        return QueueReader(self._store.parts, topic, queue_id).timestamp(queue_offset)
+
 
 def _class_filter(
     where: Where | None, columns: Sequence[str] | str | None, read: pa.Schema

@@ -31,6 +31,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 @pytest.fixture
+def rocketpy_(run: Run) -> Run:  # noqa: ARG001
+    """Run `rocketpy …` in this process, on the same terminal."""
+    return lambda *arguments: CliRunner().invoke(app, [*map(str, arguments)])
+
+
+@pytest.fixture
 def process() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `rocketpy …` as a process of its own."""
 

@@ -27,7 +27,17 @@ def test_each_command_teaches_by_example(command: str) -> None:
     assert "Exit codes" in text
 
 
-@pytest.mark.parametrize("arguments", [[], ["store"]])
+@pytest.mark.parametrize(
+    "command", ["topic list", "topic create", "send", "tail", "group lag", "group reset"]
+)
+def test_each_command_on_messages_teaches_by_example(command: str) -> None:
+    text = CliRunner().invoke(app, [*command.split(), "--help"]).output
+    assert f"rocketpy {command} shop-store" in text
+    assert "Examples" in text
+    assert "Exit codes" in text
+
+
+@pytest.mark.parametrize("arguments", [[], ["store"], ["topic"], ["group"]])
 def test_without_a_command_the_commands_are_shown(arguments: list[str]) -> None:
     assert "Examples" in CliRunner().invoke(app, arguments).output
 

@@ -1,0 +1,135 @@
+"""`rocketpy group lag`: messages that groups have not read, once or again and again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from rocketpy.broker_core.cli.terminal import plain_table
+from rocketpy.broker_core.embedded import Store
+from rocketpy.broker_core.embedded import open as open_store
+from rocketpy.broker_core.errors import GroupNotFoundError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLag:
+    """How far a group is with one queue; `behind_ms` is the age of the oldest unread message."""
+
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+    end: int
+    behind: int
+    behind_ms: int | None
+
+
+def show(
+    path: Path, group: str | None, topic: str | None, *, watch_s: float | None, as_json: bool
+) -> None:
+    """Print the lag of groups; with `watch_s` until interrupted."""
+    with open_store(path, read_only=True) as store:
+        if watch_s is None:
+            _print(measure(store, group, topic), as_json=as_json)
+        elif as_json or not sys.stdout.isatty():
+            while True:
+                _print(measure(store, group, topic), as_json=as_json)
+                sys.stdout.flush()
+                time.sleep(watch_s)
+        else:
+            _watch(store, group, topic, watch_s)
+
+
+def measure(store: Store, group: str | None, topic: str | None) -> list[QueueLag]:
+    """Return the lag of each queue that a group committed, and of those it never did.
+
+    Raises:
+        GroupNotFoundError: a group is named that has committed nothing.
+    """
+    pairs = sorted({(committed.group, committed.topic) for committed in store.group_offsets.all()})
+    known = {name for name, _ in pairs}
+    if group is not None and group not in known:
+        raise GroupNotFoundError(group, known)
+    now_ms = int(time.time() * 1000)
+    return [
+        lag
+        for name, of in pairs
+        if group in (None, name) and topic in (None, of)
+        for lag in _of_topic(store, name, of, now_ms)
+    ]
+
+
+def _of_topic(store: Store, group: str, topic: str, now_ms: int) -> list[QueueLag]:
+    committed, lags = store.committed(group, topic), []
+    for queue_id, (first, end) in store.queues(topic).items():
+        at = max(committed.get(queue_id, first), first)
+        stored_ms = store.stored_ms(topic, queue_id, at) if at < end else None
+        lags.append(
+            QueueLag(
+                group=group,
+                topic=topic,
+                queue_id=queue_id,
+                offset=at,
+                end=end,
+                behind=max(end - at, 0),
+                behind_ms=max(now_ms - stored_ms, 0) if stored_ms is not None else None,
+            )
+        )
+    return lags
+
+
+def _print(lags: list[QueueLag], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(orjson.dumps([asdict(lag) for lag in lags]).decode())
+    else:
+        Console(highlight=False).print(table_of(lags))
+
+
+def _watch(store: Store, group: str | None, topic: str | None, every_s: float) -> None:
+    before: dict[tuple[str, str, int], int] = {}
+    with Live(auto_refresh=False, screen=False) as live:
+        while True:
+            lags = measure(store, group, topic)
+            live.update(table_of(lags, before, every_s), refresh=True)
+            before = {(lag.group, lag.topic, lag.queue_id): lag.offset for lag in lags}
+            time.sleep(every_s)
+
+
+def table_of(
+    lags: list[QueueLag],
+    before: dict[tuple[str, str, int], int] | None = None,
+    every_s: float = 1.0,
+) -> Table:
+    """Return a table; with the offsets of a while ago also how fast each queue is read."""
+    names = ["Group", "Topic", "Queue>", "Next>", "Behind>", "Oldest unread>"]
+    table = plain_table(*names, *(["Read/s>"] if before is not None else []))
+    for lag in lags:
+        style = "yellow" if lag.behind else ""
+        row = [lag.group, lag.topic, f"{lag.queue_id}", f"{lag.offset:,}"]
+        row += [f"{lag.behind:,}", _age(lag.behind_ms)]
+        if before is not None:
+            last = before.get((lag.group, lag.topic, lag.queue_id))
+            row.append("" if last is None else f"{(lag.offset - last) / every_s:,.0f}")
+        table.add_row(*row[:4], Text(row[4], style=style), *row[5:])
+    total = sum(lag.behind for lag in lags)
+    table.caption = f"{total:,} behind in all" if lags else "no group has committed an offset"
+    return table
+
+
+def _age(age_ms: int | None) -> str:
+    if age_ms is None:
+        return ""
+    seconds = age_ms / 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

@@ -1,0 +1,111 @@
+"""`rocketpy send`: one message from the command line, or one for each line of stdin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import typer
+
+from rocketpy.broker_core.cli.terminal import count_text
+from rocketpy.broker_core.embedded import Store
+from rocketpy.broker_core.embedded import open as open_store
+
+_LINES_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """All that messages have besides their bodies."""
+
+    tags: str | None
+    keys: tuple[str, ...]
+    properties: dict[str, str]
+    queue_id: int | None
+    sharding_key: str | None
+
+    @classmethod
+    def parse(
+        cls,
+        tags: str | None,
+        keys: Iterable[str],
+        properties: Iterable[str],
+        *,
+        queue: int | None,
+        sharding_key: str | None,
+    ) -> Draft:
+        """Read the options."""
+        pairs = [text.partition("=") for text in properties]
+        for name, equals, _ in pairs:
+            if not equals or not name:
+                raise typer.BadParameter(f"the property {name!r} has no value; give NAME=VALUE")
+        return cls(
+            tags=tags,
+            keys=tuple(keys),
+            properties={name: value for name, _, value in pairs},
+            queue_id=queue,
+            sharding_key=sharding_key,
+        )
+
+    def table(self, bodies: list[bytes]) -> pa.Table:
+        """Return messages as rows, which are stored many at once."""
+        columns: dict[str, pa.Array] = {"body": pa.array(bodies, pa.binary())}
+        count = len(bodies)
+        if self.tags is not None:
+            columns["tags"] = pa.repeat(self.tags, count)
+        if self.keys:
+            columns["keys"] = pa.array([self.keys] * count, pa.list_(pa.string()))
+        if self.properties:
+            entries = [list(self.properties.items())] * count
+            columns["properties"] = pa.array(entries, pa.map_(pa.string(), pa.string()))
+        if self.queue_id is not None:
+            columns["queue_id"] = pa.repeat(pa.scalar(self.queue_id, pa.int32()), count)
+        if self.sharding_key is not None:
+            columns["sharding_key"] = pa.repeat(self.sharding_key, count)
+        return pa.table(columns)
+
+
+def send_all(path: Path, topic: str, body: str | None, draft: Draft, *, as_json: bool) -> None:
+    """Store a message, or the lines of stdin; a topic that is missing is an error."""
+    with open_store(path) as store:
+        if body is not None:
+            _send(store, topic, body, draft, as_json=as_json)
+        else:
+            _send_lines(store, topic, draft, as_json=as_json)
+
+
+def _send(store: Store, topic: str, body: str, draft: Draft, *, as_json: bool) -> None:
+    receipt = store.send(
+        topic,
+        body,
+        tags=draft.tags,
+        keys=draft.keys,
+        properties=draft.properties,
+        queue_id=draft.queue_id,
+        sharding_key=draft.sharding_key,
+    )
+    if as_json:
+        typer.echo(orjson.dumps(receipt._asdict()).decode())
+    else:
+        typer.echo(f"{receipt.msg_id} at {topic}/{receipt.queue_id}/{receipt.queue_offset}")
+
+
+def _send_lines(store: Store, topic: str, draft: Draft, *, as_json: bool) -> None:
+    count, lines = 0, _lines()
+    while bodies := list(islice(lines, _LINES_AT_ONCE)):
+        count += store.append(topic, draft.table(bodies)).count
+    if as_json:
+        typer.echo(orjson.dumps({"count": count}).decode())
+    else:
+        typer.echo(f"{count_text(count, 'message')} to {topic}")
+
+
+def _lines() -> Iterator[bytes]:
+    """Yield what stdin has, line by line, without the ends of lines."""
+    for line in sys.stdin.buffer:
+        yield line.rstrip(b"\r\n")
