@@ -9,6 +9,7 @@ import typer
 
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli import main as run
+from rocketpy.spark_jobs.commands import doctor
 
 job_app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +17,7 @@ job_app = typer.Typer(
     help="Work that runs on Spark.",
 )
 app.add_typer(job_app, name="job")
+app.command(help=doctor.HELP)(doctor.doctor)
 
 
 def main() -> None:

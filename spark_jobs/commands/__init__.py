@@ -1,0 +1,1 @@
+"""The commands of `rocketpy` that know of Spark."""
