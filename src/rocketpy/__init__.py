@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
     from rocketpy.connector.lag import LagListener, messages_behind
+    from rocketpy.connector.metrics import Metrics
     from rocketpy.connector.registration import register
     from rocketpy.connector.session import local_spark
 
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "LagListener",
+    "Metrics",
     "Store",
     "StoreConfig",
     "__version__",
@@ -33,6 +35,7 @@ __all__ = [
 # module, and pyarrow takes a third of a second.
 _HOMES = {
     "LagListener": "rocketpy.connector.lag",
+    "Metrics": "rocketpy.connector.metrics",
     "Store": "rocketpy.broker_core.embedded",
     "StoreConfig": "rocketpy.broker_core.config",
     "local_spark": "rocketpy.connector.session",
