@@ -106,6 +106,55 @@ class DiskFullError(StoreError):
         )
 
 
+class LeaseHeldError(StoreError):
+    """Is raised when another does what only one may do at a time, such as delivering."""
+
+    retriable = True
+
+    def __init__(self, path: Path | str, what: str, owner: str, kind: str, left_ms: int) -> None:
+        super().__init__(path, what, owner, kind, left_ms)
+        self.path, self.what, self.owner, self.kind = path, what, owner, kind
+        self.left_ms = left_ms
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.what} is done by a {self.kind} ({self.owner}) now; stop that one, "
+            f"or, if it has died, wait {self.left_ms / 1000:.1f} s until its lease is over"
+        )
+
+
+class LeaseLostError(StoreError):
+    """Is raised when another has taken over what one was doing, because it had been silent."""
+
+    def __init__(self, path: Path | str, what: str, owner: str) -> None:
+        super().__init__(path, what, owner)
+        self.path, self.what, self.owner = path, what, owner
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the lease of {self.what} was over and {self.owner} has taken it; "
+            "nothing was done twice, but this process must stop doing it"
+        )
+
+
+class DeliveryMovedError(StoreError):
+    """Is raised when waiting messages were delivered by another between plan and commit."""
+
+    retriable = True
+
+    def __init__(
+        self, path: Path | str, source: str, planned: Sequence[int], now: Sequence[int]
+    ) -> None:
+        super().__init__(path, source, planned, now)
+        self.path, self.source, self.planned, self.now = path, source, planned, now
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: delivery of {self.source} was planned from {list(self.planned)}, but is "
+            f"at {list(self.now)} by now; nothing was stored: plan it again"
+        )
+
+
 # --- damage -----------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ check sum side by side; the data buffer of that join *is* the run of records.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +26,17 @@ from rocketpy.broker_core.codec.gather import Bytes, Ints
 from rocketpy.broker_core.codec.layout import (
     CHECKSUM_SIZE,
     HEADER_V4,
-    HEADER_V4_SIZE,
     MAGIC_V1,
+    MAGIC_V2,
     MAX_PROPERTIES,
+    MAX_TOPIC_V1,
 )
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import Host
 
 _EMPTY = pa.scalar(b"", pa.binary())
 _POSITIVE = 0x7FFFFFFF
+_WIDEST_ROW = 255  # that row_crcs takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,7 @@ class RecordRun:
     ) -> RecordRun:
         """Return the run that these are the parts of: one that was put away and read again."""
         checksum = CHECKSUM_SIZE if rest_crcs is not None else 0
-        ends = np.cumsum(headers["total_size"] - (HEADER_V4_SIZE + checksum), dtype=np.int32)
+        ends = np.cumsum(headers["total_size"] - (headers.itemsize + checksum), dtype=np.int32)
         bounds = pa.py_buffer(np.concatenate([np.zeros(1, np.int32), ends]))
         buffers = [None, bounds, pa.py_buffer(rest)]
         return cls(headers, [pa.Array.from_buffers(pa.binary(), len(headers), buffers)], rest_crcs)
@@ -99,7 +102,7 @@ class RecordRun:
         self.headers["store_timestamp"] = store_timestamp_ms
         parts = [_fixed(self.headers), *self._rest]
         if self.rest_crcs is not None:
-            rest_lengths = self.sizes - HEADER_V4_SIZE - CHECKSUM_SIZE
+            rest_lengths = self.sizes - self.headers.itemsize - CHECKSUM_SIZE
             crcs = joined_crcs(row_crcs(self.headers), self.rest_crcs, rest_lengths)
             parts.append(_fixed(checksum_properties(crcs)))
         joined = pc.binary_join_element_wise(*parts, _EMPTY)
@@ -112,47 +115,67 @@ def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
     Raises:
         MessageRefusedError: the properties of a message do not fit into a record.
     """
-    count = len(columns)
-    body_lengths = _lengths(columns.bodies)
-    properties_lengths = _lengths(columns.properties) + (CHECKSUM_SIZE if checksum else 0)
+    body_crcs = value_crcs(columns.bodies)
+    headers = np.zeros(len(columns), HEADER_V4)
+    headers["body_crc"] = body_crcs & _POSITIVE
+    headers["queue_id"] = columns.queue_ids
+    headers["flag"] = columns.flags
+    headers["sys_flag"] = columns.sys_flag
+    headers["born_timestamp"] = columns.born_timestamps
+    headers["born_host"] = np.void(columns.born_host.packed())
+    headers["store_host"] = np.void(columns.store_host.packed())
+    headers["body_length"] = _lengths(columns.bodies)
+    texts = RecordTexts(columns.topic, columns.bodies, columns.properties)
+    return lay_out(headers, texts, body_crcs, checksum=checksum)
+
+
+class RecordTexts(NamedTuple):
+    """What follows the headers of records of one topic."""
+
+    topic: bytes
+    bodies: pa.Array
+    properties: pa.Array
+
+
+def lay_out(
+    headers: npt.NDArray[np.void], texts: RecordTexts, body_crcs: Crcs, *, checksum: bool
+) -> RecordRun:
+    """Return the records of headers that lack only size and magic number, not yet placed.
+
+    Raises:
+        MessageRefusedError: the properties of a message do not fit into a record.
+    """
+    topic, bodies, properties = texts
+    properties_lengths = _lengths(properties) + (CHECKSUM_SIZE if checksum else 0)
     longest = int(properties_lengths.max(initial=0))
     if longest > MAX_PROPERTIES:
         row = int(properties_lengths.argmax())
         raise MessageRefusedError(
             f"properties of row {row}", f"{longest} bytes in all, a record holds {MAX_PROPERTIES}"
         )
-    topic = len(columns.topic).to_bytes(1, "big") + columns.topic
-    sizes = HEADER_V4_SIZE + body_lengths + len(topic) + 2 + properties_lengths
-    body_crcs = value_crcs(columns.bodies)
-    headers = _headers(columns, sizes, body_lengths, body_crcs)
-    between = np.empty(count, [("topic", f"V{len(topic)}"), ("properties_length", ">u2")])
+    is_v1 = len(topic) <= MAX_TOPIC_V1
+    topic = len(topic).to_bytes(1 if is_v1 else 2, "big") + topic
+    headers["magic"] = MAGIC_V1 if is_v1 else MAGIC_V2
+    headers["total_size"] = (
+        headers.itemsize + headers["body_length"] + len(topic) + 2 + properties_lengths
+    )
+    between = np.empty(len(headers), [("topic", f"V{len(topic)}"), ("properties_length", ">u2")])
     between["topic"] = np.void(topic)
     between["properties_length"] = properties_lengths
-    rest = [columns.bodies, _fixed(between), columns.properties]
+    rest = [bodies, _fixed(between), properties]
     if not checksum:
         return RecordRun(headers, rest, None)
-    width = np.full(count, between.itemsize)
-    crcs = joined_crcs(body_crcs, row_crcs(between), width)
+    crcs = joined_crcs(body_crcs, _between_crcs(between), np.full(len(headers), between.itemsize))
     properties_lengths -= CHECKSUM_SIZE
-    crcs = joined_crcs(crcs, value_crcs(columns.properties), properties_lengths)
+    crcs = joined_crcs(crcs, value_crcs(properties), properties_lengths)
     return RecordRun(headers, rest, crcs)
 
 
-def _headers(
-    columns: MessageColumns, sizes: Ints, body_lengths: Ints, body_crcs: Crcs
-) -> npt.NDArray[np.void]:
-    header = np.zeros(len(columns), HEADER_V4)
-    header["total_size"] = sizes
-    header["magic"] = MAGIC_V1
-    header["body_crc"] = body_crcs & _POSITIVE
-    header["queue_id"] = columns.queue_ids
-    header["flag"] = columns.flags
-    header["sys_flag"] = columns.sys_flag
-    header["born_timestamp"] = columns.born_timestamps
-    header["born_host"] = np.void(columns.born_host.packed())
-    header["store_host"] = np.void(columns.store_host.packed())
-    header["body_length"] = body_lengths
-    return header
+def _between_crcs(between: npt.NDArray[np.void]) -> Crcs:
+    """Return the CRCs of topic and properties length; a topic of version 2 may be long."""
+    if between.itemsize <= _WIDEST_ROW:
+        return row_crcs(between)
+    return value_crcs(_fixed(between))
 
 
 def _lengths(column: pa.Array) -> Ints:

@@ -96,3 +96,24 @@ class SysFlag(IntFlag):
 TRANSACTION_MASK = 0xC
 COMPRESSION_MASK = 0x700
 ANY_HOST_V6 = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
+
+
+def _header(born_host_size: int, store_host_size: int) -> np.dtype[np.void]:
+    return np.dtype(
+        [
+            *HEAD_FIELDS,
+            ("born_host", f"V{born_host_size}"),
+            ("store_timestamp", STORE_TIMESTAMP.str),
+            ("store_host", f"V{store_host_size}"),
+            *TAIL_FIELDS,
+        ]
+    )
+
+
+# The whole header of a record, by which of its hosts are IPv6 (sysFlag & ANY_HOST_V6).
+HEADERS: dict[int, np.dtype[np.void]] = {
+    0: HEADER_V4,
+    int(SysFlag.BORN_HOST_V6): _header(HOST_V6_SIZE, HOST_V4_SIZE),
+    int(SysFlag.STORE_HOST_V6): _header(HOST_V4_SIZE, HOST_V6_SIZE),
+    ANY_HOST_V6: _header(HOST_V6_SIZE, HOST_V6_SIZE),
+}

@@ -29,7 +29,7 @@ class PropertyColumn:
     """Reads a binary column of property strings (without nulls and record check sums)."""
 
     def __init__(self, texts: pa.Array) -> None:
-        texts = _closed(texts)
+        texts = closed(texts)
         self.rows = len(texts)
         self._data, self._offsets = packed(texts)
         bounds = _bounds_as_in_first_row(self._data, self._offsets)
@@ -120,7 +120,7 @@ class PropertyColumn:
         return texts if self._is_ascii else as_text(texts)
 
 
-def _closed(texts: pa.Array) -> pa.Array:
+def closed(texts: pa.Array) -> pa.Array:
     """Return the texts, each non-empty one ending in a separator."""
     data, offsets = packed(texts)
     if not data.size:

@@ -1,4 +1,4 @@
-"""Apache's JSON files under `config/`: topics, groups, their offsets and filters, delay offsets."""
+"""Apache's files under `config/`: topics, groups, their offsets and filters, delays, timers."""
 
 from rocketpy.broker_core.metadata.config_file import ConfigFile, Replaces
 from rocketpy.broker_core.metadata.consumer_filters import ConsumerFilter, ConsumerFilterTable
@@ -16,6 +16,7 @@ from rocketpy.broker_core.metadata.names import (
     is_system_topic,
     retry_topic,
 )
+from rocketpy.broker_core.metadata.timer_check import TimerCheck, TimerCheckpoint
 from rocketpy.broker_core.metadata.topics import TopicConfig, TopicTable
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "GroupTable",
     "OffsetTable",
     "Replaces",
+    "TimerCheck",
+    "TimerCheckpoint",
     "TopicConfig",
     "TopicTable",
     "check_group_name",

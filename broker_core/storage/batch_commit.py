@@ -22,10 +22,16 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import StoreError
 from rocketpy.broker_core.message import PhysicalOffset
-from rocketpy.broker_core.storage.dispatch import Dispatch, put_all
+from rocketpy.broker_core.storage.dispatch import Dispatch, put_all, stored_codes
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.intent import announce, settle_batch, settle_intent
-from rocketpy.broker_core.storage.ledger import Ledger, PendingBatch, read_ledger, write_ledger
+from rocketpy.broker_core.storage.ledger import (
+    Ledger,
+    Note,
+    PendingBatch,
+    read_ledger,
+    write_ledger,
+)
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.staging import StagedChunk, staged_chunks
 from rocketpy.broker_core.storage.tail import TailState
@@ -38,11 +44,15 @@ _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedBatch:
-    """What is committed together; `writer` and `number` tell whether it was before."""
+    """What is committed together; `writer` and `number` tell whether it was before.
+
+    `note` is what the writer wants to be remembered with the batch: both are there, or neither.
+    """
 
     files: Sequence[Path]
     writer: str | None = None
     number: int = 0
+    note: Note | None = None
 
 
 @dataclass(slots=True)
@@ -124,7 +134,12 @@ class BatchCommit:
         size = int(run.sizes[0])
         crc = crc32(run.data.data[:size])
         return PendingBatch(
-            writer=self.batch.writer, number=self.batch.number, begin=begin, size=size, crc=crc
+            writer=self.batch.writer,
+            number=self.batch.number,
+            begin=begin,
+            size=size,
+            crc=crc,
+            note=self.batch.note,
         )
 
     def _let_it_be_there(self, ledger: Ledger, head: bytes) -> None:
@@ -154,7 +169,7 @@ class BatchCommit:
             queue_offsets=queue_offsets,
             physical_offsets=physical_offsets,
             sizes=chunk.sizes,
-            tag_codes=chunk.rows["tag_code"],
+            tag_codes=stored_codes(chunk.topic, chunk.rows["tag_code"], self._stored_ms),
             timestamps=np.full(rows, self._stored_ms, np.int64),
             sys_flags=np.zeros(rows, np.int32),
             index_rows=chunk.index["row"].astype(np.int64),

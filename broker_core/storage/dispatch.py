@@ -206,12 +206,25 @@ def tag_codes(tags: pa.Array) -> Ints:
 
 def _due_times(levels: pa.Array, stored: Ints, codes: Ints, config: StoreConfig) -> Ints:
     """In the schedule topic the tag code is the time of delivery."""
-    due = codes.copy()
-    for row, text in enumerate(levels.to_pylist()):  # delayed messages are few per block
-        level = _delay_level(text)
-        if level:
-            due[row] = stored[row] + config.delay_ms(level)
-    return due
+    encoded = levels.dictionary_encode()
+    delays = [level_delay_ms(text, config) for text in encoded.dictionary.to_pylist()]
+    rows = pc.fill_null(encoded.indices, len(delays)).to_numpy(zero_copy_only=False)
+    waits = np.array([*delays, 0], np.int64)[rows]
+    return np.where(waits > 0, stored + waits, codes)
+
+
+def stored_codes(topic: str, codes: Ints, stored_ms: int) -> Ints:
+    """Return the tag codes of an encoded batch once it is known when it is stored.
+
+    Those of the schedule topic are delays until then: see waiting.py.
+    """
+    return codes + stored_ms if topic == SCHEDULE_TOPIC else codes
+
+
+def level_delay_ms(text: str | None, config: StoreConfig) -> int:
+    """Return how long the level that a property DELAY names lasts, 0 for none or nonsense."""
+    level = _delay_level(text)
+    return config.delay_ms(level) if level else 0
 
 
 def _delay_level(text: str | None) -> int:
@@ -272,9 +285,9 @@ def _hashed_tags(tags: pa.Array, prefix: str) -> tuple[Ints, Ints]:
 def tag_code_of(message: Message, stored_ms: int, config: StoreConfig) -> int:
     """Return the tag code of one message."""
     if message.topic == SCHEDULE_TOPIC:
-        level = _delay_level(message.properties.get(DELAY))
-        if level:
-            return stored_ms + config.delay_ms(level)
+        delay_ms = level_delay_ms(message.properties.get(DELAY), config)
+        if delay_ms:
+            return stored_ms + delay_ms
     tag = message.properties.get(TAGS)
     return tag_hash(tag) if tag else 0
 

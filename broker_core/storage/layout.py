@@ -26,6 +26,7 @@ OPENERS = f"{OURS}/openers"
 CUT = f"{OURS}/cut"
 SIZES = f"{OURS}/sizes"  # JSON: the file sizes of the store, which index files do not tell
 LEDGER = f"{OURS}/ledger"  # JSON: which batches of which writers are in the log
+LEASES = f"{OURS}/leases"  # JSON each: who does what only one may do at a time
 STAGED = f"{OURS}/staged"  # batches on their way into the log
 
 LOCK_TEXT = b"lock"
@@ -116,7 +117,7 @@ STAGED_FIELDS: tuple[str, ...] = (
     "rows",
     "index_rows",
     "rest_size",
-    "has_checksum",
+    "form",  # 1: records end in a check sum; and which hosts are IPv6, as in sysFlag
 )
 STAGED_STRUCT = struct.Struct("<8sqqqqqqq")
 STAGED_MAGIC = b"RPYSTAG1"

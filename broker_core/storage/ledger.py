@@ -1,8 +1,9 @@
 """`rocketpy/ledger`: which batches are in the log, so that none is appended twice.
 
 A writer that may come again with the same batch (a streaming query, a job that is run anew) names
-itself and numbers its batches. The newest number of each is kept; numbers only grow. `pending` is
-the batch that is being committed: see intent.py. The file is small and replaced as a whole.
+itself and numbers its batches. The newest number of each is kept; numbers only grow. A writer may
+leave a note with a batch, what it has done with it: that is kept until its next. `pending` is the
+batch that is being committed: see intent.py. The file is small and replaced as a whole.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import LEDGER
 
 MOST_WRITERS = 10_000
+Note = Mapping[str, Any]  # JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class PendingBatch:
     begin: int  # physical offset of the first record
     size: int
     crc: int  # of the first record
+    note: Note | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Ledger:
 
     numbers: Mapping[str, int] = field(default_factory=dict)
     pending: PendingBatch | None = None
+    notes: Mapping[str, Note] = field(default_factory=dict)
 
     def has(self, writer: str | None, number: int) -> bool:
         """Whether a batch is in the log; of a writer without a name none ever is."""
@@ -50,7 +54,8 @@ class Ledger:
             return replace(self, pending=None)
         others = {name: number for name, number in self.numbers.items() if name != batch.writer}
         newest = list({**others, batch.writer: batch.number}.items())[-MOST_WRITERS:]
-        return Ledger(dict(newest))
+        notes = self.notes if batch.note is None else {**self.notes, batch.writer: batch.note}
+        return Ledger(dict(newest), None, notes)
 
 
 def read_ledger(root: Path) -> Ledger:
@@ -66,7 +71,7 @@ def read_ledger(root: Path) -> Ledger:
         if document["crc"] == _crc_of(content):
             batch = content["pending"]
             pending = PendingBatch(**batch) if batch is not None else None
-            return Ledger(content["numbers"], pending)
+            return Ledger(content["numbers"], pending, content.get("notes", {}))
     except FileNotFoundError:
         return Ledger()
     except (ValueError, TypeError, KeyError):
@@ -79,7 +84,11 @@ def write_ledger(root: Path, ledger: Ledger, disk: Disk) -> None:
     """Replace the ledger durably. Call while holding the store's lock."""
     batch = ledger.pending
     members = {name: getattr(batch, name) for name in PendingBatch.__slots__} if batch else None
-    content = {"numbers": dict(ledger.numbers), "pending": members}
+    if members is not None and members["note"] is None:
+        del members["note"]  # as it was before there were notes
+    content: dict[str, Any] = {"numbers": dict(ledger.numbers), "pending": members}
+    if ledger.notes:
+        content["notes"] = dict(ledger.notes)
     note = json.dumps({"crc": _crc_of(content), "ledger": content}, indent=1)
     disk.replace(root / LEDGER, note.encode())
 

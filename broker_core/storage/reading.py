@@ -106,6 +106,38 @@ class QueueReader:
         """
         asked = {*schema.names, *(["properties"] if sql else [])}
         doubtful = asked - _VOUCHED_FOR if check else set()
+        for block in self._all_blocks(start, end, doubtful, tag_codes, registered):
+            passing = sql.passing(block) if sql else block
+            if len(passing):
+                yield self._decode(passing, schema, decompress)
+
+    def records(self, start: int, end: int) -> Iterator[RecordBlock]:
+        """Yield the records from `start` up to `end`, checked byte for byte."""
+        return self._all_blocks(start, end, {"body", "properties"})
+
+    def picked(self, offsets: Ints) -> Iterator[RecordBlock]:
+        """Yield the records of some queue offsets, in the order given, checked byte for byte."""
+        first, last = int(offsets.min()), int(offsets.max())
+        units = self.queue.units(first, last + 1)[offsets - first]
+        for start, count in _pieces(units):
+            piece = slice(start, start + count)
+            wanted = self._wanted(units[piece])
+            picked = units[piece][wanted], offsets[piece][wanted]
+            yield from self._blocks(*picked, {"body", "properties"})
+
+    def due_times(self, start: int, end: int) -> Ints:
+        """Return the tag codes from `start` up to `end`: in the schedule topic the due times."""
+        codes = self.queue.units(start, end)["tag_code"].astype(np.int64)
+        return resolve(codes, self._parts.queues.ext(self.queue.topic, self.queue.queue_id))
+
+    def _all_blocks(
+        self,
+        start: int,
+        end: int,
+        doubtful: set[str],
+        tag_codes: Ints | None = None,
+        registered: RegisteredBits | None = None,
+    ) -> Iterator[RecordBlock]:
         touched = 0
         while start < end:
             units = self.queue.units(start, min(end, start + BATCH_ROWS))
@@ -113,16 +145,12 @@ class QueueReader:
                 raise CorruptStoreError(
                     self.queue.files.folder, start, "the queue has no such entry"
                 )
-            sizes = np.cumsum(units["size"].astype(np.int64))
-            count = max(1, int(np.searchsorted(sizes, BATCH_BYTES, side="right")))
-            count = min(count, len(units))
+            _, count = next(_pieces(units))
             offsets = np.arange(start, start + count)
             wanted = self._wanted(units[:count], tag_codes, registered)
             for block in self._blocks(units[:count][wanted], offsets[wanted], doubtful):
+                yield block
                 touched += int(block.starts[-1] - block.starts[0])
-                passing = sql.passing(block) if sql else block
-                if len(passing):
-                    yield self._decode(passing, schema, decompress)
             if touched > _MOST_TOUCHED:
                 self._parts.log.files.let_go()
                 touched = 0
@@ -139,8 +167,8 @@ class QueueReader:
     def _wanted(
         self,
         units: npt.NDArray[np.void],
-        tag_codes: Ints | None,
-        registered: RegisteredBits | None,
+        tag_codes: Ints | None = None,
+        registered: RegisteredBits | None = None,
     ) -> npt.NDArray[np.bool_] | slice:
         """Return which entries are worth a look at the log."""
         wanted: npt.NDArray[np.bool_] = units["size"] != FILLER_SIZE
@@ -191,6 +219,18 @@ class QueueReader:
             sound = block.sound_bodies() if doubtful == {"body"} else block.sound()
             _require(sound, path, physical, "the record does not match its check sum")
         return block
+
+
+def _pieces(units: npt.NDArray[np.void]) -> Iterator[tuple[int, int]]:
+    """Yield (first, count) of entries whose records are read at once: their memory is bounded."""
+    sizes = np.where(units["size"] == FILLER_SIZE, 0, units["size"]).astype(np.int64)
+    ends, first = np.cumsum(sizes), 0
+    while first < len(units):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
+        count = min(max(1, last - first), BATCH_ROWS)
+        yield first, count
+        first += count
 
 
 def _require(holds: npt.NDArray[np.bool_], path: object, physical: Ints, reason: str) -> None:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
-from rocketpy.broker_core.codec.layout import HEADER_V4
+from rocketpy.broker_core.codec.layout import ANY_HOST_V6, HEADER_V4, HEADERS
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.disk import Disk, raise_if_full
 from rocketpy.broker_core.storage.layout import (
@@ -56,7 +56,9 @@ class StagedFile:
         index = np.empty(len(batch.index_rows), STAGED_INDEX)
         index["row"], index["key_hash"] = batch.index_rows, batch.index_hashes
         topic, headers, rest = batch.topic.encode(), batch.run.headers, batch.run.rest()
-        counts = len(topic), queues, len(rows), len(index), rest.size, crcs is not None
+        hosts = int(headers["sys_flag"][0]) & ANY_HOST_V6 if len(rows) else 0
+        form = hosts | (crcs is not None)
+        counts = len(topic), queues, len(rows), len(index), rest.size, form
         pieces: list[bytes | memoryview] = [
             topic, rows.tobytes(), index.tobytes(), headers.tobytes(), rest.data
         ]  # fmt: skip
@@ -64,6 +66,14 @@ class StagedFile:
         check = _crc_of([head[STAGED_CHECKED_AT:], *pieces])
         self._write([STAGED_STRUCT.pack(STAGED_MAGIC, check, *counts), *pieces])
         self.rows += len(rows)
+
+    def declare(self, topic: str, queues: int) -> None:
+        """Have a topic be there when this is committed, whether or not it gets a message now."""
+        name = topic.encode()
+        counts = len(name), queues, 0, 0, 0, 0
+        head = STAGED_STRUCT.pack(STAGED_MAGIC, 0, *counts)
+        check = _crc_of([head[STAGED_CHECKED_AT:], name])
+        self._write([STAGED_STRUCT.pack(STAGED_MAGIC, check, *counts), name])
 
     def _write(self, pieces: list[bytes | memoryview]) -> None:
         size = sum(len(piece) for piece in pieces)
@@ -112,6 +122,20 @@ def staged_chunks(paths: Iterable[Path], *, with_records: bool) -> Iterator[Stag
     Raises:
         CorruptStoreError: a file is not as it was written, or not there.
     """
+    for chunk in _all_chunks(paths, with_records):
+        if len(chunk.rows):
+            yield chunk
+
+
+def staged_topics(paths: Iterable[Path]) -> dict[str, int]:
+    """Return the topics of staged files, and how many queues each has or is to get."""
+    topics: dict[str, int] = {}
+    for chunk in _all_chunks(paths, with_records=False):
+        topics[chunk.topic] = max(chunk.queues, topics.get(chunk.topic, 0))
+    return topics
+
+
+def _all_chunks(paths: Iterable[Path], with_records: bool) -> Iterator[StagedChunk]:
     for path in paths:
         try:
             with path.open("rb") as file:
@@ -122,22 +146,15 @@ def staged_chunks(paths: Iterable[Path], *, with_records: bool) -> Iterator[Stag
             raise CorruptStoreError(path, 0, reason) from cause
 
 
-def staged_topics(paths: Iterable[Path]) -> dict[str, int]:
-    """Return the topics of staged files, and how many queues each has or is to get."""
-    topics: dict[str, int] = {}
-    for chunk in staged_chunks(paths, with_records=False):
-        topics[chunk.topic] = max(chunk.queues, topics.get(chunk.topic, 0))
-    return topics
-
-
 def _read_chunk(
     path: Path, file: io.BufferedReader, head: bytes, with_records: bool
 ) -> StagedChunk:
     at = file.tell() - len(head)
     magic, *fields = STAGED_STRUCT.unpack(head.ljust(STAGED_STRUCT.size, b"\0"))
-    check, topic_length, queues, row_count, index_count, rest_size, has_checksum = fields
+    check, topic_length, queues, row_count, index_count, rest_size, form = fields
     sizes = topic_length, row_count * STAGED_ROW.itemsize, index_count * STAGED_INDEX.itemsize
-    headers_size = row_count * HEADER_V4.itemsize
+    header = HEADERS.get(form & ANY_HOST_V6, HEADER_V4)
+    headers_size = row_count * header.itemsize
     left = os.fstat(file.fileno()).st_size - file.tell()
     if magic != STAGED_MAGIC or not _fit((*sizes, headers_size, rest_size), left):
         raise CorruptStoreError(path, at, "not a whole chunk; run the batch again")
@@ -145,7 +162,7 @@ def _read_chunk(
     row_table, index_table = np.frombuffer(rows, STAGED_ROW), np.frombuffer(index, STAGED_INDEX)
     run = None
     if with_records:
-        headers, rest = np.empty(row_count, HEADER_V4), np.empty(rest_size, np.uint8)
+        headers, rest = np.empty(row_count, header), np.empty(rest_size, np.uint8)
         file.readinto(headers.view(np.uint8).data)
         file.readinto(rest.data)
         pieces = (
@@ -158,7 +175,7 @@ def _read_chunk(
         )
         if check != _crc_of(pieces):
             raise CorruptStoreError(path, at, "does not match its check sum; run the batch again")
-        run = RecordRun.of_parts(headers, rest, row_table["rest_crc"] if has_checksum else None)
+        run = RecordRun.of_parts(headers, rest, row_table["rest_crc"] if form & 1 else None)
     else:
         file.seek(headers_size + rest_size, os.SEEK_CUR)
     return StagedChunk(topic.decode(), queues, row_table, index_table, run)

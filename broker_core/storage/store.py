@@ -26,6 +26,7 @@ from rocketpy.broker_core.metadata import (
     DelayOffsets,
     GroupTable,
     OffsetTable,
+    TimerCheck,
     TopicConfig,
     TopicTable,
 )
@@ -36,6 +37,7 @@ from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.indexing import is_behind
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
+from rocketpy.broker_core.storage.ledger import Ledger, Note, read_ledger, write_ledger
 from rocketpy.broker_core.storage.lock import Openers, forks, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
@@ -89,6 +91,7 @@ class MessageStore:
         self.offsets = OffsetTable(self._config_file(OffsetTable.FILE_NAME))
         self.filters = ConsumerFilterTable(self._config_file(ConsumerFilterTable.FILE_NAME))
         self.delay_offsets = DelayOffsets(self._config_file(DelayOffsets.FILE_NAME))
+        self.timer_checkpoint = TimerCheck(self.root / CONFIG / TimerCheck.FILE_NAME, self._disk)
 
     def _config_file(self, name: str) -> ConfigFile:
         return ConfigFile(self.root / CONFIG / name, self._disk)
@@ -194,6 +197,19 @@ class MessageStore:
             for topic, queues in staged_topics(batch.files).items():
                 self.create_topic(topic, queues)
             return BatchCommit(batch, self.parts, self._writer, self.clock).run()
+
+    def ledger(self) -> Ledger:
+        """Return which batches of which writers are in the log, settled: hold the lock."""
+        with self._writer.owned():
+            return read_ledger(self.root)
+
+    def note(self, writer: str, number: int, note: Note) -> None:
+        """Remember what a writer has done where that needs no message: as if with a batch."""
+        with self.locked():
+            old = self.ledger()
+            numbers = {**old.numbers, writer: number}
+            ledger = Ledger(numbers, None, {**old.notes, writer: note})
+            write_ledger(self.root, ledger, self._disk)
 
     def acknowledge(self) -> None:
         """Return when what was appended may be acknowledged."""

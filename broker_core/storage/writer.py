@@ -30,6 +30,7 @@ from rocketpy.broker_core.storage.dispatch import (
     dispatch_one,
     put_all,
     stable_order,
+    stored_codes,
 )
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import ABORT
@@ -47,7 +48,7 @@ class EncodedBatch(NamedTuple):
     topic: str
     run: RecordRun
     queue_ids: npt.NDArray[np.int32]
-    tag_codes: Ints
+    tag_codes: Ints  # in the schedule topic: delays in ms, to which the store time is added
     index_rows: Ints
     index_hashes: Ints
 
@@ -124,7 +125,7 @@ class Writer:
                 queue_offsets=queue_offsets,
                 physical_offsets=physical_offsets,
                 sizes=batch.run.sizes,
-                tag_codes=batch.tag_codes,
+                tag_codes=stored_codes(batch.topic, batch.tag_codes, stored_ms),
                 timestamps=np.full(len(batch.run), stored_ms, np.int64),
                 sys_flags=np.zeros(len(batch.run), np.int32),
                 index_rows=batch.index_rows,

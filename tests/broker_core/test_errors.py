@@ -39,6 +39,12 @@ SAMPLES: dict[str, Any] = {
     "column": "bodi",
     "value": 0,
     "sql": "region =",
+    "owner": "host/4711",
+    "kind": "job",
+    "left_ms": 1500,
+    "source": "level 3",
+    "planned": (7,),
+    "now": (9,),
 }
 BASES = {"RocketPyError", "StoreError"}
 

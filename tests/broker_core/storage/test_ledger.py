@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import zlib
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,26 @@ def test_a_changed_number_is_found(root: Path) -> None:
     (root / LEDGER).write_text(text.replace('"a": 1', '"a": 2'))
     with pytest.raises(CorruptStoreError):
         read_ledger(root)
+
+
+def test_a_note_is_kept_if_and_only_if_its_batch_is_in_the_log(root: Path) -> None:
+    noted = Ledger({"q": 6}, replace(BATCH, note={"at": [1, 2]}), {"q": {"at": [0]}, "r": {}})
+    write_ledger(root, noted, Disk())
+    assert read_ledger(root) == noted
+    assert noted.settled(is_in_log=True).notes == {"q": {"at": [1, 2]}, "r": {}}
+    assert noted.settled(is_in_log=False).notes == noted.notes
+
+
+def test_a_batch_without_a_note_leaves_the_old_one() -> None:
+    ledger = Ledger({"q": 6}, BATCH, {"q": {"at": [0]}}).settled(is_in_log=True)
+    assert ledger.notes == {"q": {"at": [0]}}
+
+
+def test_a_ledger_from_before_there_were_notes_is_read(root: Path) -> None:
+    content = {"numbers": {"a": 1}, "pending": {**asdict(BATCH)}}
+    del content["pending"]["note"]
+    crc = zlib.crc32(json.dumps(content).encode())
+    (root / LEDGER).write_text(json.dumps({"crc": crc, "ledger": content}, indent=1))
+    assert read_ledger(root) == Ledger({"a": 1}, BATCH)
+    write_ledger(root, Ledger({"a": 1}, BATCH), Disk())
+    assert "note" not in (root / LEDGER).read_text()  # nor does an older version meet one
