@@ -45,6 +45,7 @@ class StoreConfig:
     store_host: Host = DEFAULT_BROKER  # [brokerIP1, listenPort]
     default_topic_queues: int = 4  # [defaultTopicQueueNums is 8; the client asks for 4]
     delay_levels: str = DELAY_LEVELS  # [messageDelayLevel]
+    timer_max_delay_s: int = 259_200  # [timerMaxDelaySec]
 
     def __post_init__(self) -> None:
         checks = {

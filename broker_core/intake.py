@@ -1,15 +1,16 @@
 """From a user's Arrow table to encoded batches: types checked, queues chosen, limits held.
 
 Columns: `body` (binary or string), and where present `tags`, `keys` (string or list of strings),
-`properties` (map of strings), `queue_id` or `sharding_key`, `flag`, `born_timestamp`. Further ones
-that are named as `property_columns` become properties: cheaper than a map of them.
+`properties` (map of strings), `queue_id` or `sharding_key`, `flag`, `born_timestamp`, `delay_level`
+or `deliver_at` (a timestamp, or ms). Further ones that are named as `property_columns` become
+properties: cheaper than a map of them.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mmh3
 import numpy as np
@@ -24,20 +25,56 @@ from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
 from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, NO_HOST, SHARDING_KEY, TAGS, UNIQ_KEY
+from rocketpy.broker_core.metadata.names import TIMER_TOPIC, is_sending_forbidden
 from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
 from rocketpy.broker_core.storage.writer import EncodedBatch
+from rocketpy.broker_core.waiting import NOTED, Delays, StoredRows
 
 COLUMNS = (
     "body", "tags", "keys", "properties", "queue_id", "sharding_key", "flag", "born_timestamp",
+    "delay_level", "deliver_at",
 )  # fmt: skip
 CHUNK_ROWS = 16_384
 _NAMED = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY)  # properties that have meaning to a store
 _EMPTY = pa.scalar(b"", pa.binary())
+_MILLISECONDS = pa.timestamp("ms", "UTC")
 
 
 def queue_of(sharding_key: str, queues: int) -> int:
     """Return the queue of a sharding key: the same for every process and every run."""
     return int(mmh3.hash(sharding_key.encode(), signed=False) % queues)
+
+
+def refuse_system_topic(topic: str) -> None:
+    """Raise if only a broker may store to a topic: the one that delayed messages wait in, say."""
+    if is_sending_forbidden(topic) or topic == TIMER_TOPIC:
+        reason = "is RocketMQ's own; send to the topic that the message is for"
+        raise MessageRefusedError(f"topic {topic!r}", reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """What is stored of the rows of a chunk, wherever that is."""
+
+    bodies: pa.Array
+    named: dict[str, pa.Array]  # properties that have a column of their own
+    rest: pa.Array | None  # the map of the others
+    flags: npt.NDArray[np.int32]
+    born: npt.NDArray[np.int64]
+    sys_flag: int
+
+    def take(self, rows: npt.NDArray[np.int64]) -> _Rows:
+        if len(rows) == len(self.bodies):
+            return self
+        picked = pa.array(rows)
+        return replace(
+            self,
+            bodies=self.bodies.take(picked),
+            named={name: column.take(picked) for name, column in self.named.items()},
+            rest=None if self.rest is None else self.rest.take(picked),
+            flags=self.flags[rows],
+            born=self.born[rows],
+        )
 
 
 @dataclass(slots=True)
@@ -54,6 +91,8 @@ class Intake:
     def batches(self, data: object, now_ms: int) -> Iterator[EncodedBatch]:
         """Yield encoded batches of some thousand messages, in row order.
 
+        Messages with a delay are in batches of their own, of the topic in which they wait.
+
         Raises:
             ColumnError: a column is missing, unknown or of the wrong type.
             MessageRefusedError: a message breaks a limit.
@@ -62,34 +101,61 @@ class Intake:
         _check_names(reader.schema, self.property_columns)
         for batch in reader:
             for first in range(0, batch.num_rows, CHUNK_ROWS):
-                yield self._encode(batch.slice(first, CHUNK_ROWS), now_ms)
+                rows = self._rows(batch.slice(first, CHUNK_ROWS), now_ms)
+                for part in self._parts(batch.slice(first, CHUNK_ROWS), rows, now_ms):
+                    yield self._encode(rows, part)
 
-    def _encode(self, batch: pa.RecordBatch, now_ms: int) -> EncodedBatch:
-        rows = batch.num_rows
+    def _rows(self, batch: pa.RecordBatch, now_ms: int) -> _Rows:
         bodies, sys_flag = self._stored(self._bodies(batch))
         named, rest = _split_properties(batch, self.property_columns)
-        properties = join_property_columns(
-            {name: column for name, column in named.items() if column is not None}, rest, rows
-        )
-        self._check_sizes(bodies, properties)
-        queue_ids = self._queue_ids(batch, named[SHARDING_KEY])
-        columns = MessageColumns(
-            topic=self.topic.encode(),
+        return _Rows(
             bodies=bodies,
-            properties=properties,
-            queue_ids=queue_ids,
+            named={name: column for name, column in named.items() if column is not None},
+            rest=rest,
             flags=_numbers(batch, "flag", pa.int32(), 0).astype(np.int32),
-            born_timestamps=_numbers(batch, "born_timestamp", pa.timestamp("ms", "UTC"), now_ms),
-            born_host=NO_HOST,
-            store_host=self.config.store_host,
+            born=_numbers(batch, "born_timestamp", _MILLISECONDS, now_ms),
             sys_flag=sys_flag,
         )
-        tags = named[TAGS] if named[TAGS] is not None else pa.nulls(rows, pa.string())
-        entries = index_entries(
-            self.topic, unique=named[UNIQ_KEY], keys=named[KEYS], tags=named[TAGS]
+
+    def _parts(self, batch: pa.RecordBatch, rows: _Rows, now_ms: int) -> list[StoredRows]:
+        """Return which rows are stored where."""
+        queue_ids = self._queue_ids(batch, rows.named.get(SHARDING_KEY))
+        if not {"delay_level", "deliver_at"} & {*batch.schema.names}:
+            every = np.arange(batch.num_rows)
+            return [StoredRows(topic=self.topic, rows=every, queue_ids=queue_ids)]
+        delays = Delays(
+            levels=_numbers(batch, "delay_level", pa.int32(), 0),
+            deliver_ms=_numbers(_in_milliseconds(batch), "deliver_at", _MILLISECONDS, 0),
+            config=self.config,
+            now_ms=now_ms,
         )
+        return delays.split(self.topic, queue_ids)
+
+    def _encode(self, all_rows: _Rows, part: StoredRows) -> EncodedBatch:
+        rows = all_rows.take(part.rows)
+        named = {**rows.named, **part.properties}
+        properties = join_property_columns(named, rows.rest, len(part.rows))
+        self._check_sizes(rows.bodies, properties)
+        columns = MessageColumns(
+            topic=part.topic.encode(),
+            bodies=rows.bodies,
+            properties=properties,
+            queue_ids=part.queue_ids,
+            flags=rows.flags,
+            born_timestamps=rows.born,
+            born_host=NO_HOST,
+            store_host=self.config.store_host,
+            sys_flag=rows.sys_flag,
+        )
+        tags = named.get(TAGS)
+        entries = index_entries(
+            part.topic, unique=named.get(UNIQ_KEY), keys=named.get(KEYS), tags=tags
+        )
+        codes = part.tag_codes
+        if codes is None:
+            codes = tag_codes(tags if tags is not None else pa.nulls(len(part.rows), pa.string()))
         run = encode(columns, checksum=self.config.record_checksum)
-        return EncodedBatch(self.topic, run, queue_ids, tag_codes(tags), *entries)
+        return EncodedBatch(part.topic, run, part.queue_ids, codes, *entries)
 
     def _bodies(self, batch: pa.RecordBatch) -> pa.Array:
         if "body" not in batch.schema.names:
@@ -171,6 +237,14 @@ def _cast(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array | No
         raise ColumnError(name, f"{column.type} cannot be stored as {type_}: {cause}") from cause
 
 
+def _in_milliseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with its delivery times cut to milliseconds, as they are stored."""
+    at = batch.schema.get_field_index("deliver_at")
+    if at < 0 or not pa.types.is_timestamp(batch.column(at).type):
+        return batch
+    return batch.set_column(at, "deliver_at", batch.column(at).cast(_MILLISECONDS, safe=False))
+
+
 def _numbers(
     batch: pa.RecordBatch, name: str, type_: pa.DataType, default: int
 ) -> npt.NDArray[np.int64]:
@@ -206,7 +280,8 @@ def _split_properties(
 
     They come as columns of their own, or inside the map as a read gives them; a column wins.
     """
-    names = (*_NAMED, *property_columns)
+    delayed = {"delay_level", "deliver_at"} & {*batch.schema.names}
+    names = (*_NAMED, *property_columns, *(NOTED if delayed else ()))
     named: dict[str, pa.Array | None] = dict.fromkeys(names)
     properties = _cast(batch, "properties", pa.map_(pa.string(), pa.string()))
     if properties is not None:

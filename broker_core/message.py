@@ -29,6 +29,11 @@ SHARDING_KEY = "__SHARDINGKEY"  # where Apache's ordered producers leave it
 DELAY = "DELAY"  # the level, as text
 REAL_TOPIC = "REAL_TOPIC"  # where a waiting message is for
 REAL_QUEUE = "REAL_QID"
+TIMER_DELIVER_MS = "TIMER_DELIVER_MS"  # when a message is wanted, as text
+TIMER_OUT_MS = "TIMER_OUT_MS"  # the second that it waits for, as text
+TIMER_ENQUEUE_MS = "TIMER_ENQUEUE_MS"
+TIMER_DEQUEUE_MS = "TIMER_DEQUEUE_MS"
+TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"  # the unique key of a waiting message that is recalled
 CHECKSUM = "__CRC32#"
 KEY_SEPARATOR = " "
 

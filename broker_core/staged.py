@@ -26,7 +26,7 @@ from rocketpy.broker_core.errors import (
     StoreError,
     TopicNameError,
 )
-from rocketpy.broker_core.intake import Intake
+from rocketpy.broker_core.intake import Intake, refuse_system_topic
 from rocketpy.broker_core.metadata import ConfigFile, TopicTable
 from rocketpy.broker_core.metadata.names import check_topic_name
 from rocketpy.broker_core.storage.batch_commit import StagedBatch
@@ -36,6 +36,7 @@ from rocketpy.broker_core.storage.staging import StagedFile, remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.support import adapt
 from rocketpy.broker_core.storage.writer import EncodedBatch
+from rocketpy.broker_core.waiting import system_queues
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class TaskStage:
     _config: StoreConfig = field(init=False)
     _topics: TopicTable = field(init=False)
     _intakes: dict[str, Intake] = field(default_factory=dict)
+    _declared: set[str] = field(default_factory=set)
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
     _rows: int = 0  # that were staged
     _file: StagedFile | None = None
@@ -114,6 +116,11 @@ class TaskStage:
             if self._file is None:
                 self._file = StagedFile(self.root, self.transaction)
             self._file.put(part, queues)
+        stored = {part.topic for part, _ in encoded}
+        for topic, intake in self._intakes.items():
+            if self._file is not None and topic not in stored | self._declared:
+                self._file.declare(topic, intake.queues)  # its messages wait elsewhere
+                self._declared.add(topic)
 
     def _blame_row(self, batch: pa.RecordBatch, error: RocketPyError) -> None:
         """Raise an error that names the row, found by trying each alone."""
@@ -136,7 +143,9 @@ class TaskStage:
                 if size > limit:
                     reason = f"{size} bytes, a file of this commit log takes {limit}"
                     raise MessageRefusedError("a record", reason)
-                yield encoded, intake.queues
+                is_waiting = encoded.topic != topic
+                queues = system_queues(encoded.topic, self._config) if is_waiting else intake.queues
+                yield encoded, queues
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         has_column = "topic" in batch.schema.names
@@ -155,6 +164,7 @@ class TaskStage:
         intake = self._intakes.get(topic)
         if intake is None:
             check_topic_name(topic, limit=self._config.max_topic_length)
+            refuse_system_topic(topic)
             known = self._topics.get(topic)
             if known is not None and not known.is_writable:
                 raise MessageRefusedError(

@@ -5,31 +5,36 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from rocketpy.broker_core.composing import check_limits, message_properties, stored_body
+from rocketpy.broker_core.delay.scheduling import scheduled
+from rocketpy.broker_core.delay.timing import handle_of, timed
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import (
     MessageRefusedError,
     QueueNotFoundError,
     TopicNotFoundError,
 )
-from rocketpy.broker_core.intake import Intake, queue_of
+from rocketpy.broker_core.intake import Intake, queue_of, refuse_system_topic
 from rocketpy.broker_core.message import Message, offset_id
 from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.waiting import system_queues
 
 
 class Receipt(NamedTuple):
-    """What `send` returns: where the message is."""
+    """What `send` returns: where the message is; where it waits, if it was sent with a delay."""
 
     msg_id: str
     queue_id: int
     queue_offset: int
     physical_offset: int
     stored_ms: int
+    recall_handle: str | None = None  # of a message that was sent with deliver_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +64,13 @@ class Sending(StoreHandle):
         sharding_key: str | None = None,
         flag: int = 0,
         compress: Literal["zlib", "lz4", "zstd"] | None = None,
+        delay_level: int = 0,
+        deliver_at: int | datetime | None = None,
     ) -> Receipt:
         """Store one message; messages of one sharding key go to one queue, in order.
+
+        One with a `delay_level` (from 1 on) or a time to `deliver_at` (ms since 1970, or a datetime
+        with a time zone) waits until it is delivered: see deliver_due() and delivering().
 
         Raises:
             TopicNotFoundError, QueueNotFoundError, MessageRefusedError: nothing was stored.
@@ -80,16 +90,38 @@ class Sending(StoreHandle):
             store_host=self.config.store_host,
             has_checksum=self.config.record_checksum,
         )
+        message = self._as_it_waits(message, delay_level, deliver_at)
         check_limits(message, self.config)
         placed = self._store.append_one(message)
         msg_id = offset_id(message.store_host, placed.physical_offset)
-        return Receipt(msg_id, message.queue_id, *placed[:3])
+        handle = handle_of(message, self.config)
+        return Receipt(msg_id, message.queue_id, *placed[:3], handle.text() if handle else None)
+
+    def _as_it_waits(
+        self, message: Message, delay_level: int, deliver_at: int | datetime | None
+    ) -> Message:
+        if deliver_at is None:
+            waiting = scheduled(message, delay_level, self.config)
+        elif delay_level:
+            raise MessageRefusedError("deliver_at", "there is a delay_level too: give one of them")
+        else:
+            deliver_ms = _milliseconds(deliver_at)
+            waiting = timed(message, deliver_ms, self.config, now_ms=message.born_timestamp_ms)
+        if waiting is not message:
+            self._make_system_topic(waiting.topic)
+        return waiting
+
+    def _make_system_topic(self, topic: str) -> None:
+        known, queues = self._store.topic(topic), system_queues(topic, self.config)
+        if known is None or known.write_queues < queues:
+            self._store.create_topic(topic, queues)
 
     def append(self, topic: str, data: object) -> AppendResult:
         """Store the rows of an Arrow table: the bulk path. Columns are those of intake.py.
 
         Rows are stored in order, some thousand at a time; each such batch whole or not at all. Rows
-        with neither `queue_id` nor `sharding_key` go round the queues.
+        with neither `queue_id` nor `sharding_key` go round the queues. Rows with `delay_level` or
+        `deliver_at` wait elsewhere: they count, but have no offset in a queue of the topic yet.
         """
         self._require_writable("append")
         config = self._writable_topic(topic)
@@ -97,8 +129,12 @@ class Sending(StoreHandle):
         intake = Intake(topic, config.write_queues, self.config, turn)
         count, queues = 0, dict[int, tuple[int, int]]()
         for batch in intake.batches(data, self._store.clock.now_ms()):
+            if batch.topic != topic:
+                self._make_system_topic(batch.topic)
             placed = self._store.append(batch)
             count += len(batch.run)
+            if batch.topic != topic:
+                continue
             for queue_id in np.unique(batch.queue_ids).tolist():
                 offsets = placed.queue_offsets[batch.queue_ids == queue_id]
                 first = queues.get(queue_id, (int(offsets[0]), 0))[0]
@@ -108,6 +144,7 @@ class Sending(StoreHandle):
         return AppendResult(count, queues)
 
     def _writable_topic(self, name: str) -> TopicConfig:
+        refuse_system_topic(name)
         config = self._store.topic(name)
         if config is None:
             raise TopicNotFoundError(name, self._store.topics.all())
@@ -131,3 +168,11 @@ class Sending(StoreHandle):
             turn = random.randrange(config.write_queues)
         self._turns[config.name] = (turn + 1) % config.write_queues
         return turn
+
+
+def _milliseconds(time: int | datetime) -> int:
+    if not isinstance(time, datetime):
+        return time
+    if time.tzinfo is None:
+        raise MessageRefusedError(f"deliver_at={time!r}", "it has no time zone: give one with it")
+    return int(time.timestamp() * 1000)
