@@ -1,0 +1,112 @@
+"""Bringing due messages to their topics: in rounds, each a commit of what is due in every source.
+
+A round takes a bounded number of messages of each level and of the timer, so that a level with
+endless work does not hold up another; one whose records are damaged is left out of it, and said.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from rocketpy.broker_core.delay.levels import LevelRange, due_ranges, stage_range
+from rocketpy.broker_core.delay.progress import (
+    TIMER,
+    StagedMove,
+    commit_moves,
+    level_source,
+    publish,
+    read_marks,
+)
+from rocketpy.broker_core.delay.timers import TimerIndex
+from rocketpy.broker_core.errors import DeliveryMovedError, StoreError
+from rocketpy.broker_core.lease import Lease
+from rocketpy.broker_core.storage.staging import remove_staged
+from rocketpy.broker_core.storage.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+LEASE = "delivery"
+MOST_ROWS = 4096  # of one source in one round
+_ATTEMPTS = 5
+
+
+class Deliverer:
+    """Delivers what is due in one store, for the owner of a lease. One thread at a time."""
+
+    def __init__(self, store: MessageStore, lease: Lease, *, most_rows: int = MOST_ROWS) -> None:
+        self._store, self._lease, self._most_rows = store, lease, most_rows
+        self._timers = TimerIndex(store)
+        self.failed: dict[str, StoreError] = {}  # sources that could not be read in the last round
+        self.is_published = True
+
+    def deliver_due(self, now_ms: int, *, levels: bool = True) -> int:
+        """Deliver all that is due at a time, level by level in due order; return how many.
+
+        `levels=False` leaves the levels to another of the same owner. What could not be read of a
+        source is in `failed`.
+
+        Raises:
+            LeaseLostError: another is the owner by now.
+        """
+        count = 0
+        while True:
+            moves = self._plan(now_ms, levels)
+            if not moves:
+                return count
+            if self._commit(moves):
+                count += sum(move.rows for move in moves)
+
+    def publish(self) -> None:
+        """Tell Apache's broker how far it has come."""
+        publish(self._store)
+        self.is_published = True
+
+    def _plan(self, now_ms: int, levels: bool) -> list[StagedMove]:
+        """Stage a part of what is due of each source."""
+        marks, transaction, moves = read_marks(self._store), uuid.uuid4().hex, []
+        self.failed = {}
+        most = self._most_rows
+        ranges = due_ranges(self._store, marks, now_ms=now_ms, most_rows=most) if levels else []
+        for wanted in ranges:
+            move = self._stage_level(wanted, transaction)
+            if move is not None:
+                moves.append(move)
+        try:
+            timers = self._timers.stage_due(
+                marks[TIMER], now_ms=now_ms, most_rows=most, transaction=transaction
+            )
+        except StoreError as cause:
+            self._fail(TIMER, cause)
+            self._timers.forget()
+        else:
+            moves += [timers] if timers is not None else []
+        return moves
+
+    def _stage_level(self, wanted: LevelRange, transaction: str) -> StagedMove | None:
+        try:
+            return stage_range(self._store, wanted, transaction)
+        except StoreError as cause:
+            self._fail(level_source(wanted.level), cause)
+            return None
+
+    def _fail(self, source: str, cause: StoreError) -> None:
+        log.error("%s: %s is not delivered: %s", self._store.root, source, cause)
+        self.failed[source] = cause
+
+    def _commit(self, moves: list[StagedMove]) -> bool:
+        """Return whether it was done; if not, there is another plan to be made."""
+        try:
+            with self._store.locked():
+                self._lease.require()
+                self.is_published = False
+                commit_moves(self._store, moves)
+                return True
+        except DeliveryMovedError as cause:  # Apache's broker, say, had the store in between
+            log.warning("planning anew: %s", cause)
+            self._timers.forget()
+            remove_staged(self._store.root, {move.path.parent.name for move in moves if move.path})
+            return False
+        except BaseException:
+            self._timers.forget()
+            raise

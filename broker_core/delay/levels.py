@@ -1,0 +1,101 @@
+"""The delay levels of a store: what is due, and staging it for delivery.
+
+Store times never go back, so the due times of a level grow from entry to entry: what is due is
+everything up to a place that bisection finds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.delay.progress import Mark, StagedMove, level_source, mark_of
+from rocketpy.broker_core.delay.restoring import Restoring
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.storage.consume_queue import last_true
+from rocketpy.broker_core.storage.reading import QueueReader
+from rocketpy.broker_core.storage.staging import StagedFile
+from rocketpy.broker_core.storage.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+
+class LevelRange(NamedTuple):
+    """Queue offsets of a level, from `start` up to `end`."""
+
+    level: int
+    start: int
+    end: int
+
+
+def due_ranges(
+    store: MessageStore, marks: Mapping[str, Mark], *, now_ms: int, most_rows: int | None = None
+) -> list[LevelRange]:
+    """Return what of each level is due and not delivered, `most_rows` of a level at most."""
+    found = []
+    for queue_id in store.parts.queues.ids(SCHEDULE_TOPIC):
+        start = mark_of(marks, level_source(queue_id + 1))[0]
+        reader = QueueReader(store.parts, SCHEDULE_TOPIC, queue_id)
+        _, held = reader.range()
+        most = held if most_rows is None else min(held, start + most_rows)
+        end = due_end(reader, start, most, now_ms)
+        if end > start:
+            found.append(LevelRange(queue_id + 1, start, end))
+    return found
+
+
+def due_end(reader: QueueReader, start: int, end: int, now_ms: int) -> int:
+    """Return the first entry from `start` on that is not due, or `end`."""
+
+    def is_due(queue_offset: int) -> bool:
+        times = reader.due_times(queue_offset, queue_offset + 1)
+        return not len(times) or int(times[0]) <= now_ms
+
+    return last_true(is_due, start, end)
+
+
+def stage_range(store: MessageStore, wanted: LevelRange, transaction: str) -> StagedMove:
+    """Write the messages of a range, as they are to be delivered, to a staged file.
+
+    Needs no lock; any process may do it. What is older than the log is lost, with a line in ours.
+
+    Raises:
+        CorruptStoreError: a record of the range is damaged.
+    """
+    reader = QueueReader(store.parts, SCHEDULE_TOPIC, wanted.level - 1)
+    first, _ = reader.range()
+    if first > wanted.start:
+        lost = min(first, wanted.end) - wanted.start
+        log.error("level %d: %d messages were deleted before they were due", wanted.level, lost)
+    start = max(first, wanted.start)
+    restoring = Restoring(config=store.parts.config, topic=store.topic)
+    move = StagedMove(source=level_source(wanted.level), start=(wanted.start,), end=(wanted.end,))
+    return stage(store, reader.records(start, wanted.end), restoring, move, transaction)
+
+
+def stage(
+    store: MessageStore,
+    blocks: Iterator[RecordBlock],
+    restoring: Restoring,
+    move: StagedMove,
+    transaction: str,
+) -> StagedMove:
+    """Return a move with the records of some blocks staged."""
+    file = None
+    try:
+        for block in blocks:
+            for batch, queues in restoring.batches(block):
+                file = file or StagedFile(store.root, transaction)
+                file.put(batch, queues)
+    except BaseException:
+        if file is not None:
+            file.discard()
+        raise
+    if file is None:
+        return move
+    file.finish()
+    return StagedMove(
+        source=move.source, start=move.start, end=move.end, rows=file.rows, path=file.path
+    )

@@ -1,0 +1,54 @@
+"""Waiting messages of a store: delivering those that are due, recalling one."""
+
+from __future__ import annotations
+
+from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.delay.service import DeliveryService
+from rocketpy.broker_core.delay.timing import RecallHandle, recalling
+from rocketpy.broker_core.embedded.sending import Receipt, Sending
+from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.lease import Lease
+from rocketpy.broker_core.metadata.names import TIMER_TOPIC
+
+
+class Delaying(Sending):
+    """The side of a store that brings waiting messages to their topics."""
+
+    def deliver_due(self) -> int:
+        """Deliver what is due now, durably, each message once; return how many.
+
+        Raises:
+            LeaseHeldError: a service or a job delivers already.
+            CorruptStoreError: a level has damaged records; the others were delivered.
+        """
+        self._require_writable("deliver")
+        lease = Lease(self._store, LEASE, "service")
+        with lease.kept():
+            deliverer = Deliverer(self._store, lease)
+            count = deliverer.deliver_due(self._store.clock.now_ms())
+            if not deliverer.is_published:
+                deliverer.publish()
+        for error in deliverer.failed.values():
+            raise error
+        return count
+
+    def delivering(self, *, interval_s: float = 0.05) -> DeliveryService:
+        """Return a service that delivers what is due in the background: use it in `with`."""
+        self._require_writable("deliver")
+        return DeliveryService(self._store, interval_s=interval_s)
+
+    def recall(self, what: Receipt | str) -> None:
+        """Take back a message that waits for its time, by its receipt or recall handle.
+
+        Raises:
+            MessageRefusedError: it is not a message with a delivery time, or it is due already.
+        """
+        self._require_writable("recall")
+        handle = what.recall_handle if isinstance(what, Receipt) else what
+        if handle is None:
+            reason = "only messages sent with deliver_at can be recalled"
+            raise MessageRefusedError(f"receipt {what!r}", reason)
+        now_ms = self._store.clock.now_ms()
+        parsed = RecallHandle.parse(handle)
+        self._make_system_topic(TIMER_TOPIC)
+        self._store.append_one(recalling(parsed, self.config, now_ms=now_ms))
