@@ -10,6 +10,7 @@ import typer
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli import main as run
 from rocketpy.spark_jobs.commands import doctor
+from rocketpy.spark_jobs.commands.redeliver import redeliver
 
 job_app = typer.Typer(
     no_args_is_help=True,
@@ -18,6 +19,7 @@ job_app = typer.Typer(
 )
 app.add_typer(job_app, name="job")
 app.command(help=doctor.HELP)(doctor.doctor)
+job_app.command()(redeliver)
 
 
 def main() -> None:
