@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     MapType,
     StringType,
     StructType,
+    TimestampType,
 )
 
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS
@@ -29,6 +30,10 @@ def _is_body(type_: DataType) -> bool:
 
 def _is_whole_number(type_: DataType) -> bool:
     return isinstance(type_, IntegralType)
+
+
+def _is_time(type_: DataType) -> bool:
+    return isinstance(type_, TimestampType) or _is_whole_number(type_)
 
 
 def _is_keys(type_: DataType) -> bool:
@@ -49,6 +54,8 @@ COLUMNS = {
     "queue_id": ("int", _is_whole_number),
     "sharding_key": ("string", _is_text),
     "flag": ("int", _is_whole_number),
+    "delay_level": ("int", _is_whole_number),
+    "deliver_at": ("timestamp or long", _is_time),
 }
 
 
