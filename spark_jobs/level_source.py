@@ -7,6 +7,7 @@ Who gets the rows commits the files. Offsets are the next entry of each level.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,12 +24,13 @@ from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.levels import LevelRange, due_ranges, stage_range
 from rocketpy.broker_core.delay.progress import level_source, read_marks
+from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.connector.worker import make_ready
 
 FORMAT = "rocketpy-levels"
-_SCHEMA = "level int, start bigint, end bigint, rows bigint, path string"
+_SCHEMA = "level int, start bigint, end bigint, rows bigint, path string, damage string"
 _STAGED = pa.schema(
     [
         ("level", pa.int32()),
@@ -36,6 +38,7 @@ _STAGED = pa.schema(
         ("end", pa.int64()),
         ("rows", pa.int64()),
         ("path", pa.string()),
+        ("damage", pa.string()),  # JSON: where and how the level cannot be read
     ]
 )
 
@@ -125,9 +128,14 @@ class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, RangePartition)
         context = TaskContext.get()
         batch = context.getLocalProperty("streaming.sql.batchId") if context else None
-        staged = stage_range(self._store, partition.range, f"{self._run}-{batch}")
-        path = str(staged.path) if staged.path is not None else None
-        row = {**partition.range._asdict(), "rows": staged.rows, "path": path}
+        row: dict[str, Any] = {**partition.range._asdict(), "rows": 0}
+        try:
+            staged = stage_range(self._store, partition.range, f"{self._run}-{batch}")
+        except CorruptStoreError as damage:  # of this level: the others are delivered
+            row["damage"] = json.dumps([str(damage.path), damage.offset, damage.reason])
+        else:
+            row["rows"] = staged.rows
+            row["path"] = str(staged.path) if staged.path is not None else None
         yield pa.RecordBatch.from_pylist([row], _STAGED)
 
     def commit(self, end: Offset) -> None:

@@ -9,11 +9,12 @@ runs it owns the lease of delivery. Timer messages are few and are delivered by 
 
 from __future__ import annotations
 
+import json
 import logging
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,13 @@ from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
 from rocketpy.broker_core.delay.progress import StagedMove, commit_moves, level_source
-from rocketpy.broker_core.errors import DeliveryMovedError, StoreError, StoreNotFoundError
-from rocketpy.broker_core.lease import Lease
+from rocketpy.broker_core.errors import (
+    CorruptStoreError,
+    DeliveryMovedError,
+    StoreError,
+    StoreNotFoundError,
+)
+from rocketpy.broker_core.lease import DEFAULT_MS, Lease
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.support import is_store
 from rocketpy.spark_jobs.level_source import FORMAT, LevelSource
@@ -56,9 +62,11 @@ class Redelivery:
     interval_s: float = 0.5
     batch_rows: int = BATCH_ROWS  # of one level
     task_rows: int = TASK_ROWS
+    lease_ms: int = DEFAULT_MS  # how long a dead job keeps others waiting
     report: Report = lambda _: None
     delivered: int = 0
     _error: StoreError | None = None
+    _damaged: dict[int, CorruptStoreError] = field(default_factory=dict)  # by level
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> int:
@@ -67,18 +75,20 @@ class Redelivery:
         Raises:
             LeaseHeldError: a service or another job delivers from this store.
             LeaseLostError: another took over, as this one had been silent for too long.
-            CorruptStoreError: records of a level are damaged.
+            CorruptStoreError: records of a level are damaged; the others were delivered.
         """
         if not is_store(self.path):
             raise StoreNotFoundError(self.path)
         self.spark.dataSource.register(LevelSource)
         store = MessageStore(self.path, StoreConfig(), clock=SystemClock())
         try:
-            lease = Lease(store, LEASE, "job")
+            lease = Lease(store, LEASE, "job", self.lease_ms)
             with lease.kept():
                 self._deliver(store, lease)
         finally:
             store.close()
+        for damage in self._damaged.values():
+            raise damage
         return self.delivered
 
     def stop(self) -> None:
@@ -107,10 +117,10 @@ class Redelivery:
         if self.now_ms is not None:
             options["now"] = self.now_ms
         staged = self.spark.readStream.format(FORMAT).options(**options).load()
-        self._error = None
+        self._error, self._damaged = None, {}
 
         def commit(frame: DataFrame, batch_id: int) -> None:  # noqa: ARG001
-            moves = [_move(row) for row in sorted(frame.collect())]
+            moves = list(self._moves(frame.collect()))
             try:
                 with store.locked():
                     lease.require()
@@ -126,6 +136,16 @@ class Redelivery:
             trigger = {"availableNow": True}
         writer = staged.writeStream.foreachBatch(commit).option("checkpointLocation", checkpoint)
         return writer.trigger(**trigger).start()
+
+    def _moves(self, rows: list[Row]) -> Iterator[StagedMove]:
+        """Yield what was staged, level by level in order, up to what is damaged of a level."""
+        for row in sorted(rows, key=lambda row: (row["level"], row["start"])):
+            level = row["level"]
+            if row["damage"] is not None and level not in self._damaged:
+                self._damaged[level] = CorruptStoreError(*json.loads(row["damage"]))
+                log.error("level %d is not delivered: %s", level, self._damaged[level])
+            if level not in self._damaged:
+                yield _move(row)
 
     def _watch(self, query: StreamingQuery, timers: Deliverer) -> bool:
         """Deliver timer messages while the query runs; return whether all is done."""
