@@ -160,3 +160,14 @@ class Zygote:
             "diary": str(diary),
         }
         return Child(self, self.ask(task), diary)
+
+    def start_delivery(self, root: Path, *, now_ms: int, kill_at: int) -> Child:
+        """Start a deliverer on a store; it kills itself at an operation on the disk."""
+        diary = root.parent / f"diary-{root.name}-delivery-{kill_at}"
+        task: dict[str, object] = {
+            "root": str(root),
+            "now_ms": now_ms,
+            "kill_at": kill_at,
+            "diary": str(diary),
+        }
+        return Child(self, self.ask(task), diary)

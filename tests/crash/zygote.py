@@ -19,7 +19,9 @@ from tests.crash import workload
 from tests.crash.killing_disk import KillingDisk
 
 import rocketpy
-from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.clock import ManualClock, SystemClock
+from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.storage.batch_commit import StagedBatch
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.writer import Writer
@@ -111,6 +113,19 @@ def commit(task: dict[str, Any], diary: Diary) -> None:
     diary.note("committed")
 
 
+def deliver(task: dict[str, Any], diary: Diary) -> None:
+    """Open a store and deliver what is due in small steps; die where the task says."""
+    disk, clock = KillingDisk(task["kill_at"]), ManualClock(task["now_ms"])
+    store = MessageStore(Path(task["root"]), workload.CONFIG, clock=clock, disk=disk)
+    lease = Lease(store, LEASE, "service")
+    lease.acquire()
+    disk.arm()
+    deliverer = Deliverer(store, lease, most_rows=4)
+    deliverer.deliver_due(clock.now_ms())
+    deliverer.publish()
+    diary.note("delivered")
+
+
 def main() -> None:
     for line in sys.stdin:
         task = json.loads(line)
@@ -122,7 +137,8 @@ def main() -> None:
         if pid == 0:
             diary = Diary(Path(task["diary"]))
             try:
-                commit(task, diary) if "files" in task else run(task, diary)
+                work = commit if "files" in task else deliver if "now_ms" in task else run
+                work(task, diary)
             except BaseException:
                 diary.note("error", json.dumps(traceback.format_exc()))
                 os._exit(1)
