@@ -259,9 +259,13 @@ public final class RocketMqTool {
                     results.add(producer.send(message));
                 }
             }
+            boolean isWaiting = messages.stream().anyMatch(
+                message -> message.getDelayTimeLevel() > 0 || message.getDeliverTimeMs() > 0);
             for (SendResult result : results) {
                 printReceipts(topic, result);
-                awaitDispatch(result);
+                if (!isWaiting) {
+                    awaitDispatch(result);
+                }
             }
         }
     }
@@ -288,6 +292,12 @@ public final class RocketMqTool {
         }
         if (specification.containsKey("keys")) {
             message.setKeys(specification.getString("keys"));
+        }
+        if (specification.containsKey("delayLevel")) {
+            message.setDelayTimeLevel(specification.getIntValue("delayLevel"));
+        }
+        if (specification.containsKey("deliverTimeMs")) {
+            message.setDeliverTimeMs(specification.getLongValue("deliverTimeMs"));
         }
         JSONObject properties = specification.getJSONObject("properties");
         if (properties != null) {

@@ -56,7 +56,10 @@ class RocketMqTool:
         )
 
     def send(self, topic: str, messages: Sequence[Mapping[str, Any]]) -> list[Answer]:
-        """Send messages (`body`, and if wanted `tags`, `keys`, `properties`, `flag`) singly."""
+        """Send messages singly: `body`, and if wanted `tags`, `keys`, `properties`, `flag`.
+
+        With `delayLevel` or `deliverTimeMs` they wait; their receipts say where.
+        """
         return self.send_all([(topic, messages, False)])
 
     def send_batch(self, topic: str, messages: Sequence[Mapping[str, Any]]) -> list[Answer]:
