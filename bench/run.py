@@ -1,4 +1,4 @@
-"""`make bench`: every measurement. Name parts to run only these: codec, store, spark."""
+"""`make bench`: every measurement. Name parts to run only these: codec, store, delay, spark."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = os.environ["ARROW_IO_THREADS"] = "1"
 
 import codec
+import delay
 import pyarrow as pa
 import store
 from measure import Figure
@@ -22,7 +23,7 @@ from rich.table import Table
 from spark import side_by_side
 
 ON_ONE_CORE = {"codec": codec.figures, "store": store.figures}
-PARTS = (*ON_ONE_CORE, "spark")
+PARTS = (*ON_ONE_CORE, "delay", "spark")
 
 
 def main() -> None:
@@ -34,6 +35,10 @@ def main() -> None:
             for figure in ON_ONE_CORE[part]():
                 console.print(f"{figure.what}: {_shown(figure)} {figure.unit}")
                 figures.append(figure)
+    if "delay" in arguments.parts:
+        for figure in delay.figures():
+            console.print(f"{figure.what}: {_shown(figure)} {figure.unit}")
+            figures.append(figure)
     if "spark" in arguments.parts:
         figures += side_by_side.measure(
             console,

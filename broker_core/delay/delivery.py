@@ -57,6 +57,14 @@ class Deliverer:
             if self._commit(moves):
                 count += sum(move.rows for move in moves)
 
+    def hand_over(self) -> None:
+        """Leave the store so that Apache's broker, started on it, delivers nothing again."""
+        while True:
+            mark = read_marks(self._store)[TIMER]
+            move = self._timers.stage_anew(mark, uuid.uuid4().hex)
+            if move is None or self._commit([move]):
+                return self.publish()
+
     def publish(self) -> None:
         """Tell Apache's broker how far it has come."""
         publish(self._store)

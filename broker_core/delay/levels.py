@@ -7,10 +7,10 @@ everything up to a place that bisection finds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.delay.progress import Mark, StagedMove, level_source, mark_of
 from rocketpy.broker_core.delay.restoring import Restoring
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
@@ -18,6 +18,7 @@ from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.staging import StagedFile
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.writer import EncodedBatch
 
 log = logging.getLogger(__name__)
 
@@ -72,23 +73,24 @@ def stage_range(store: MessageStore, wanted: LevelRange, transaction: str) -> St
     start = max(first, wanted.start)
     restoring = Restoring(config=store.parts.config, topic=store.topic)
     move = StagedMove(source=level_source(wanted.level), start=(wanted.start,), end=(wanted.end,))
-    return stage(store, reader.records(start, wanted.end), restoring, move, transaction)
+    batches = (
+        batch for block in reader.records(start, wanted.end) for batch in restoring.batches(block)
+    )
+    return stage(store, batches, move, transaction)
 
 
 def stage(
     store: MessageStore,
-    blocks: Iterator[RecordBlock],
-    restoring: Restoring,
+    batches: Iterable[tuple[EncodedBatch, int]],
     move: StagedMove,
     transaction: str,
 ) -> StagedMove:
-    """Return a move with the records of some blocks staged."""
+    """Return a move with some records staged; with each batch is how many queues its topic has."""
     file = None
     try:
-        for block in blocks:
-            for batch, queues in restoring.batches(block):
-                file = file or StagedFile(store.root, transaction)
-                file.put(batch, queues)
+        for batch, queues in batches:
+            file = file or StagedFile(store.root, transaction)
+            file.put(batch, queues)
     except BaseException:
         if file is not None:
             file.discard()
@@ -96,6 +98,4 @@ def stage(
     if file is None:
         return move
     file.finish()
-    return StagedMove(
-        source=move.source, start=move.start, end=move.end, rows=file.rows, path=file.path
-    )
+    return replace(move, rows=file.rows, path=file.path)

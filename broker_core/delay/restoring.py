@@ -72,11 +72,17 @@ class Restoring:
                 _leave_out(block, rows, reason or "it does not say where it is for")
                 continue
             rows = self._fitting(block, rows, queue_ids, name)
-            hosts = block.sys_flags[rows] & ANY_HOST_V6
-            for part in np.split(rows, np.flatnonzero(np.diff(hosts)) + 1):
-                if part.size:
-                    batch = self._batch(block, part, queue_ids[part], name)
-                    yield batch, self._queues(name, int(queue_ids[part].max()))
+            yield from self.to_topic(block, rows, queue_ids, name)
+
+    def to_topic(
+        self, block: RecordBlock, rows: Ints, queue_ids: npt.NDArray[np.int32], topic: str
+    ) -> Iterator[tuple[EncodedBatch, int]]:
+        """Yield some records of a block for one topic; `queue_ids` are those of all records."""
+        hosts = block.sys_flags[rows] & ANY_HOST_V6
+        for part in np.split(rows, np.flatnonzero(np.diff(hosts)) + 1):
+            if part.size:
+                batch = self._batch(block, part, queue_ids[part], topic)
+                yield batch, self._queues(topic, int(queue_ids[part].max()))
 
     def _fitting(
         self, block: RecordBlock, rows: Ints, queue_ids: npt.NDArray[np.int32], topic: str

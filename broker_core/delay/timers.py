@@ -80,6 +80,31 @@ class TimerIndex:
         self._recalled = {key: at for key, at in self._recalled.items() if at >= new.out_ms}
         return staged
 
+    def stage_anew(self, mark: Mark, transaction: str) -> StagedMove | None:
+        """Stage all that waits once more, to be stored behind what was delivered before it.
+
+        Then a single entry tells what is done, which is all that Apache's broker can be told.
+        None if it does so already.
+        """
+        old, store = TimerMark(*mark), self._store
+        self._look(old)
+        offsets = np.sort(self._offsets)
+        if len(offsets) == self._end - old.begin:
+            return None
+        restoring = Restoring(config=store.parts.config, topic=store.topic)
+        batches = (
+            batch
+            for block in self._reader.picked(offsets)
+            for batch in restoring.to_topic(
+                block, np.arange(len(block)), np.zeros(len(block), np.int32), TIMER_TOPIC
+            )
+        )
+        new = TimerMark(self._end, self._end, old.out_ms, old.queue_offset)
+        move = StagedMove(source=TIMER, start=mark, end=new)
+        staged = stage(store, batches, move, transaction) if offsets.size else move
+        self.forget()
+        return staged
+
     def _look(self, mark: TimerMark) -> None:
         """Add what was sent since the last look."""
         if not self._store.parts.queues.ids(TIMER_TOPIC):
@@ -137,7 +162,8 @@ class TimerIndex:
         added = f"{TIMER_ENQUEUE_MS}\x01{now_ms}\x02{TIMER_DEQUEUE_MS}\x01{now_ms}\x02"
         store = self._store
         restoring = Restoring(config=store.parts.config, topic=store.topic, added=added.encode())
-        return stage(store, self._kept(offsets), restoring, move, transaction)
+        batches = (batch for block in self._kept(offsets) for batch in restoring.batches(block))
+        return stage(store, batches, move, transaction)
 
     def _kept(self, offsets: Ints) -> Iterator[RecordBlock]:
         """Yield the records of some offsets but those that are recalled, or recall others."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
 from rocketpy.broker_core.delay.service import DeliveryService
 from rocketpy.broker_core.delay.timing import RecallHandle, recalling
@@ -21,16 +24,32 @@ class Delaying(Sending):
             LeaseHeldError: a service or a job delivers already.
             CorruptStoreError: a level has damaged records; the others were delivered.
         """
-        self._require_writable("deliver")
-        lease = Lease(self._store, LEASE, "service")
-        with lease.kept():
-            deliverer = Deliverer(self._store, lease)
+        with self._delivery("deliver") as deliverer:
             count = deliverer.deliver_due(self._store.clock.now_ms())
             if not deliverer.is_published:
                 deliverer.publish()
         for error in deliverer.failed.values():
             raise error
         return count
+
+    def hand_over(self) -> None:
+        """Leave the store so that Apache's broker, started on it, delivers nothing again.
+
+        Messages with a delivery time that wait behind delivered ones are stored anew. Levels need
+        no more than what deliver_due() does.
+
+        Raises:
+            LeaseHeldError: a service or a job delivers: stop it first.
+        """
+        with self._delivery("hand over") as deliverer:
+            deliverer.hand_over()
+
+    @contextmanager
+    def _delivery(self, action: str) -> Iterator[Deliverer]:
+        self._require_writable(action)
+        lease = Lease(self._store, LEASE, "service")
+        with lease.kept():
+            yield Deliverer(self._store, lease)
 
     def delivering(self, *, interval_s: float = 0.05) -> DeliveryService:
         """Return a service that delivers what is due in the background: use it in `with`."""

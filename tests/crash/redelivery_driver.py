@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-import rocketpy
+from pyspark.sql import SparkSession
+
 from rocketpy.spark_jobs.redelivery import Redelivery
+
+
+def spark() -> SparkSession:
+    """Return a Spark without Delta, which takes seconds to find its jars."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    for name in ("spark.driver.bindAddress", "spark.driver.host"):
+        builder = builder.config(name, "127.0.0.1")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
 
 
 def main(task: dict[str, Any]) -> None:
     job = Redelivery(
-        spark=rocketpy.local_spark(2),
+        spark=spark(),
         path=Path(task["path"]),
         once=task["once"],
         now_ms=task["now_ms"],

@@ -11,13 +11,17 @@ from typing import Any
 
 import pytest
 from tests.interop import workload
-from tests.interop.apache import ApacheBroker
+from tests.interop.apache import ApacheBroker, Setting
 
 import rocketpy
 
 LEVELS = "1s 12s 2h"
 CONFIG = replace(workload.CONFIG, delay_levels=LEVELS)
-SETTINGS = {**workload.SETTINGS, "messageDelayLevel": LEVELS, "timerWheelEnable": True}
+SETTINGS: dict[str, Setting] = {
+    **workload.SETTINGS,
+    "messageDelayLevel": LEVELS,
+    "timerWheelEnable": True,
+}
 SOON, LATER, FAR = 1, 2, 3
 TOPIC = "orders"
 
@@ -66,6 +70,8 @@ def test_apache_and_we_deliver_in_turn(tmp_path: Path) -> None:
 
     ours = ["java later 1", "java later 2", "java timed later", "ours timed"]
     with rocketpy.open(path, config=CONFIG) as store:
+        # Behind one that still waits when it is delivered.
+        store.send(TOPIC, "left to Apache", deliver_at=now_ms() + 30_000)
         store.send(TOPIC, "ours timed", deliver_at=now_ms() + 1500)
 
         def deliver() -> list[str]:
@@ -81,10 +87,11 @@ def test_apache_and_we_deliver_in_turn(tmp_path: Path) -> None:
         store.send(TOPIC, "left timed", deliver_at=start + 12_500)
         store.recall(store.send(TOPIC, "recalled", deliver_at=start + 12_500))
         store.send(TOPIC, "left far", delay_level=FAR)
+        store.hand_over()
 
-    left = ["left later", "left soon", "left timed"]
+    left = ["left later", "left soon", "left timed", "left to Apache"]
     with ApacheBroker(path, settings=SETTINGS) as apache:
-        wait_for(11, lambda: pulled(apache))
+        wait_for(12, lambda: pulled(apache))
         while now_ms() < start + 16_000:  # until what must not come would have come
             time.sleep(0.2)
         found = apache.tool.pull([TOPIC])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.crash.redelivery_driver import spark as plain_spark
 from typer.testing import CliRunner
 
 import rocketpy
@@ -31,7 +32,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = rocketpy.local_spark(2)
+    session = plain_spark()
     yield session
     session.stop()
 

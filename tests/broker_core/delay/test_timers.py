@@ -203,3 +203,24 @@ def test_apache_is_told_from_where_to_make_its_wheel_anew(
     assert told.queue_offset == 1  # the first that still waits
     assert not any(path.exists() for path in stale)
     assert TimerMark(*read_marks(store._store)[TIMER]).end == 3
+
+
+def test_a_store_that_is_handed_over_has_what_waits_behind_what_was_delivered(
+    store: rocketpy.Store, clock: ManualClock
+) -> None:
+    now = clock.now_ms()
+    waits = [90_000, 1000, 95_000, 90_000, 2000]
+    receipts = [store.send("orders", str(ms), deliver_at=now + ms) for ms in waits]
+    store.recall(receipts[3])
+    clock.advance(5000)
+    assert store.deliver_due() == 2
+    assert store._store.timer_checkpoint.get().queue_offset == 0  # Apache would repeat two
+    store.hand_over()
+    assert store._store.timer_checkpoint.get().queue_offset == 6
+    assert store.queues(TIMER_TOPIC)[0] == (0, 10)  # three messages and the recall, once more
+    store.hand_over()
+    assert store.queues(TIMER_TOPIC)[0] == (0, 10)
+    assert store.deliver_due() == 0
+    clock.advance(91_000)
+    assert store.deliver_due() == 2
+    assert bodies(store) == ["1000", "2000", "90000", "95000"]
