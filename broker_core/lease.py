@@ -9,6 +9,7 @@ from `require` that it is not the owner any more.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import threading
@@ -18,9 +19,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from rocketpy.broker_core.errors import CorruptStoreError, LeaseHeldError, LeaseLostError
+from rocketpy.broker_core.errors import (
+    CorruptStoreError,
+    LeaseHeldError,
+    LeaseLostError,
+    StoreClosedError,
+    StoreError,
+)
 from rocketpy.broker_core.storage.layout import LEASES
 from rocketpy.broker_core.storage.store import MessageStore
+
+log = logging.getLogger(__name__)
 
 DEFAULT_MS = 10_000
 
@@ -111,8 +120,10 @@ class Lease:
         while not stop.wait(self.duration_ms / 3000):
             try:
                 self.renew()
-            except LeaseLostError:
+            except (LeaseLostError, StoreClosedError):
                 return  # the owner meets it at its next step
+            except (StoreError, OSError) as cause:
+                log.warning("the lease of %s was not renewed, trying again: %s", self.what, cause)
 
     def current(self) -> LeaseRecord | None:
         """Return what the file says; None if there is none."""

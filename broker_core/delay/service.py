@@ -13,6 +13,7 @@ from rocketpy.broker_core.errors import (
     LeaseLostError,
     RocketPyError,
     StoreClosedError,
+    StoreLockedError,
 )
 from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.storage.store import MessageStore
@@ -29,7 +30,7 @@ class DeliveryService:
     `error` says so; `check` raises it.
     """
 
-    def __init__(self, store: MessageStore, *, interval_s: float = 0.05) -> None:
+    def __init__(self, store: MessageStore, *, interval_s: float = 0.02) -> None:
         self._store, self._interval_s = store, interval_s
         self._lease = Lease(store, LEASE, "service")
         self._stop = threading.Event()
@@ -72,20 +73,19 @@ class DeliveryService:
                 log.error("delivery stops: %s", cause)
                 self.error = cause
                 return
+            except StoreLockedError as cause:  # Apache's broker has the store
+                log.warning("delivery waits: %s", cause)
+                self._stop.wait(1.0)
+            except Exception:
+                log.exception("%s: delivery failed, trying again", self._store.root)
+                self._stop.wait(1.0)
 
     def _deliver(self) -> None:
         deliverer = Deliverer(self._store, self._lease)
         published_s = time.monotonic()
         try:
             while not self._stop.wait(self._interval_s):
-                try:
-                    self.delivered += deliverer.deliver_due(self._store.clock.now_ms())
-                except (LeaseLostError, StoreClosedError):
-                    raise
-                except Exception:
-                    log.exception("%s: delivery failed, trying again", self._store.root)
-                    self._stop.wait(1.0)
-                    continue
+                self.delivered += deliverer.deliver_due(self._store.clock.now_ms())
                 is_time = time.monotonic() - published_s >= _PUBLISH_S
                 if not deliverer.is_published and is_time:
                     deliverer.publish()

@@ -51,7 +51,7 @@ class Delaying(Sending):
         with lease.kept():
             yield Deliverer(self._store, lease)
 
-    def delivering(self, *, interval_s: float = 0.05) -> DeliveryService:
+    def delivering(self, *, interval_s: float = 0.02) -> DeliveryService:
         """Return a service that delivers what is due in the background: use it in `with`."""
         self._require_writable("deliver")
         return DeliveryService(self._store, interval_s=interval_s)
