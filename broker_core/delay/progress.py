@@ -103,7 +103,6 @@ def commit_moves(store: MessageStore, moves: Sequence[StagedMove]) -> None:
         note = {**ledger.notes.get(WRITER, {}), **{name: list(to) for name, to in moved.items()}}
         files = [move.path for move in moves if move.path is not None]
         if files:
-            store.flush()  # what was delivered must not be more durable than what waited
             store.commit_batch(StagedBatch(files=files, writer=WRITER, number=number, note=note))
         else:
             store.note(WRITER, number, note)

@@ -19,6 +19,7 @@ from rocketpy.broker_core.storage.store import MessageStore
 pytestmark = pytest.mark.crash
 
 START_MS = 1_700_000_000_000
+LONG = "x" * 1500  # so that what waits and what is delivered are in different files of the log
 
 
 def open_store(root: Path, clock: ManualClock, disk: Disk | None = None) -> rocketpy.Store:
@@ -28,8 +29,8 @@ def open_store(root: Path, clock: ManualClock, disk: Disk | None = None) -> rock
 def send(store: rocketpy.Store, name: str) -> None:
     now = store._store.clock.now_ms()
     for number in range(4):
-        store.send("orders", f"{name} {number}", delay_level=1 + number % 2)
-    store.send("orders", f"{name} timed", deliver_at=now + 2500)
+        store.send("orders", f"{name} {number} {LONG}", delay_level=1 + number % 2)
+    store.send("orders", f"{name} timed {LONG}", deliver_at=now + 2500)
 
 
 def record(root: Path) -> list[Operation]:
