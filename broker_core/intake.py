@@ -285,7 +285,7 @@ def _split_properties(
     named: dict[str, pa.Array | None] = dict.fromkeys(names)
     properties = _cast(batch, "properties", pa.map_(pa.string(), pa.string()))
     if properties is not None:
-        found, properties = _take_out(properties, names)
+        found, properties = take_out(properties, names)
         named.update(found)
     columns = {
         KEYS: _keys(batch),
@@ -300,9 +300,10 @@ def _split_properties(
     return named, properties
 
 
-def _take_out(
+def take_out(
     properties: pa.Array, wanted_names: tuple[str, ...]
 ) -> tuple[dict[str, pa.Array], pa.Array]:
+    """Return the values of some names that are in a column of maps, and the maps without them."""
     offsets = properties.offsets.to_numpy()
     names = properties.keys.slice(offsets[0], offsets[-1] - offsets[0])
     special = pc.is_in(names, pa.array(wanted_names))

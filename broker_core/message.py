@@ -34,6 +34,12 @@ TIMER_OUT_MS = "TIMER_OUT_MS"  # the second that it waits for, as text
 TIMER_ENQUEUE_MS = "TIMER_ENQUEUE_MS"
 TIMER_DEQUEUE_MS = "TIMER_DEQUEUE_MS"
 TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"  # the unique key of a waiting message that is recalled
+RETRY_TOPIC = "RETRY_TOPIC"  # of a message that was sent back: its first topic
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"  # and its first id
+WAIT = "WAIT"  # whether its sender waits until it is durable
+CAUSE = "ROCKETPY_CAUSE"  # ours: why a message was sent back
+REPLAYED_FROM = "ROCKETPY_REPLAYED_FROM"  # ours: the place among dead letters, topic/queue/offset
+REPLAY_RUN = "ROCKETPY_REPLAY_RUN"  # ours: the run that brought it back
 CHECKSUM = "__CRC32#"
 KEY_SEPARATOR = " "
 

@@ -8,6 +8,7 @@ from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ReadOnlyStoreError, TopicNotFoundError
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.waiting import system_queues
 
 
 class StoreHandle:
@@ -46,3 +47,8 @@ class StoreHandle:
         self._store.require_open()
         if self._store.read_only:
             raise ReadOnlyStoreError(self.path, action)
+
+    def _make_system_topic(self, topic: str) -> None:
+        known, queues = self._store.topic(topic), system_queues(topic, self.config)
+        if known is None or known.write_queues < queues:
+            self._store.create_topic(topic, queues)

@@ -23,7 +23,6 @@ from rocketpy.broker_core.intake import Intake, queue_of, refuse_system_topic
 from rocketpy.broker_core.message import Message, offset_id
 from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.waiting import system_queues
 
 
 class Receipt(NamedTuple):
@@ -110,11 +109,6 @@ class Sending(StoreHandle):
         if waiting is not message:
             self._make_system_topic(waiting.topic)
         return waiting
-
-    def _make_system_topic(self, topic: str) -> None:
-        known, queues = self._store.topic(topic), system_queues(topic, self.config)
-        if known is None or known.write_queues < queues:
-            self._store.create_topic(topic, queues)
 
     def append(self, topic: str, data: object) -> AppendResult:
         """Store the rows of an Arrow table: the bulk path. Columns are those of intake.py.

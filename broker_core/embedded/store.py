@@ -14,6 +14,7 @@ from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.embedded.delaying import Delaying
 from rocketpy.broker_core.embedded.groups import Groups
 from rocketpy.broker_core.embedded.reading import Reading
+from rocketpy.broker_core.embedded.retrying import Retrying
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.storage.store import MessageStore
@@ -48,8 +49,8 @@ def open(
     return Store(store)
 
 
-class Store(Delaying, Reading, Groups):
-    """An open store: send, append, deliver, read, query, commit. Threads may share it."""
+class Store(Delaying, Reading, Groups, Retrying):
+    """An open store: send, append, deliver, read, query, commit, send back. Threads may share it."""
 
     def __init__(self, store: MessageStore) -> None:
         super().__init__(store)

@@ -17,12 +17,12 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.codec.gather import Ints, equal
-from rocketpy.broker_core.errors import CorruptStoreError, RecordError
+from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError, RecordError
 from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
 from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import excluded, resolve
-from rocketpy.broker_core.storage.layout import ABORT, FILLER_SIZE, file_name
+from rocketpy.broker_core.storage.layout import ABORT, FILLER_SIZE, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_record
 
@@ -155,6 +155,29 @@ class QueueReader:
                 self._parts.log.files.let_go()
                 touched = 0
             start += count
+
+    def blocks_at(self, offsets: Ints) -> Iterator[RecordBlock]:
+        """Yield the records of some offsets, which ascend; every byte of them was checked.
+
+        Raises:
+            OffsetOutOfRangeError: an offset is not (any more) in the queue, or has no message.
+        """
+        low, high = self.range()
+        outside = offsets[(offsets < low) | (offsets >= high)]
+        if outside.size:
+            raise self._out_of_range(int(outside[0]), low, high)
+        per_file = self.queue.files.file_size // QUEUE_UNIT_SIZE
+        for wanted in np.split(offsets, np.flatnonzero(np.diff(offsets // per_file)) + 1):
+            if not wanted.size:
+                continue
+            units = self.queue.units(int(wanted[0]), int(wanted[-1]) + 1)[wanted - wanted[0]]
+            fillers = wanted[units["size"] == FILLER_SIZE]
+            if fillers.size:
+                raise self._out_of_range(int(fillers[0]), low, high)
+            yield from self.picked(wanted)
+
+    def _out_of_range(self, offset: int, low: int, high: int) -> OffsetOutOfRangeError:
+        return OffsetOutOfRangeError(self.queue.topic, self.queue.queue_id, offset, (low, high))
 
     def _decode(self, block: RecordBlock, schema: pa.Schema, decompress: bool) -> pa.RecordBatch:
         try:
