@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -186,13 +186,16 @@ def _slices(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
         yield first, min(step, rows - first)
 
 
-def commit(root: Path, batch: StagedBatch) -> bool:
+def commit(root: Path, batch: StagedBatch, *, topics: Mapping[str, int] | None = None) -> bool:
     """Store what was staged, whole, durably and once; return whether it was new.
 
-    The store is made if it is missing. What was staged is removed.
+    The store is made if it is missing, as are further topics, given with their numbers of queues.
+    What was staged is removed.
     """
     store = MessageStore(root, StoreConfig(), clock=SystemClock())
     try:
+        for topic, queues in (topics or {}).items():
+            store.create_topic(topic, queues)
         is_new = store.commit_batch(batch)
     finally:
         try:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
-
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.gather import Ints
@@ -77,9 +75,3 @@ class CopyStage:
         self._file.finish()
         path, self._file = self._file.path, None
         return path
-
-
-def distinct(offsets: Ints) -> tuple[Ints, Ints]:
-    """Return offsets ascending and each once, and where each of them stands first."""
-    ascending, rows = np.unique(offsets, return_index=True)
-    return ascending, rows.astype(np.int64)

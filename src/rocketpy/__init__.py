@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
+    from rocketpy.connector.failed_rows import send_back
     from rocketpy.connector.lag import LagListener, messages_behind
     from rocketpy.connector.metrics import Metrics
     from rocketpy.connector.registration import register
@@ -29,6 +30,7 @@ __all__ = [
     "messages_behind",
     "open",
     "register",
+    "send_back",
 ]
 
 # Imported when first asked for: the command line and Spark's look for data sources import this
@@ -42,6 +44,7 @@ _HOMES = {
     "messages_behind": "rocketpy.connector.lag",
     "open": "rocketpy.broker_core.embedded",
     "register": "rocketpy.connector.registration",
+    "send_back": "rocketpy.connector.failed_rows",
 }
 
 
