@@ -28,6 +28,13 @@ READ_OPTIONS = (
         "The group whose offsets are read (`group`) and, in streams, committed.",
     ),
     Option(
+        "includeRetry",
+        "`true` or `false`",
+        "`false`",
+        "Reads the retry topic of the `consumerGroup` as well, from the moment it is there; see "
+        "[retry.md](retry.md).",
+    ),
+    Option(
         "startingOffsets",
         '`earliest`, `latest`, `group`, or JSON: `{"orders": {"0": 42, "1": -2}}`',
         "`group` with a `consumerGroup`; else `earliest` in batch, `latest` in streams",

@@ -10,7 +10,12 @@ from dataclasses import replace as with_changes
 
 from rocketpy.broker_core.errors import FilterSyntaxError, GroupNameError, MessageRefusedError
 from rocketpy.broker_core.filters import SqlFilter
-from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic, is_system_topic
+from rocketpy.broker_core.metadata.names import (
+    check_group_name,
+    is_reserved_topic,
+    is_system_topic,
+    retry_topic,
+)
 from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.offsets import parse_queue
 from rocketpy.connector.option_tables import READ_OPTIONS
@@ -24,6 +29,7 @@ _TABLE_OPTIONS = ("path", "view", "columns")  # all that the other views know
 _QUEUE_OPTIONS = (
     "queues",
     "consumerGroup",
+    "includeRetry",
     "startingOffsets",
     "endingOffsets",
     "startingTimestampStrategy",
@@ -40,6 +46,7 @@ class ReadOptions:
     topic_pattern: str | None = None
     queues: Mapping[str, tuple[str, ...]] | None = None
     group: str | None = None
+    retry_topic: str | None = None  # read besides the others, once it is there
     start: Position | None = None  # None: what batch or stream have as their default
     end: Position | None = None
     max_rows: int | None = None
@@ -82,6 +89,7 @@ class ReadOptions:
             topic_pattern=_pattern(given),
             queues=_queues(given),
             group=group,
+            retry_topic=_retry_topic(given, group),
             start=start,
             end=end,
             max_rows=given.count("maxRowsPerTrigger"),
@@ -198,6 +206,14 @@ def _group(given: Given) -> str | None:
         except GroupNameError as cause:
             raise OptionError("consumerGroup", str(cause)) from cause
     return group
+
+
+def _retry_topic(given: Given, group: str | None) -> str | None:
+    if not given.flag("includeRetry", False):
+        return None
+    if group is None:
+        raise OptionError("includeRetry", "is true, but of which group? give 'consumerGroup'")
+    return retry_topic(group)
 
 
 def _start(given: Given, group: str | None) -> Position | None:

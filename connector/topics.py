@@ -11,8 +11,14 @@ from rocketpy.connector.read_options import ReadOptions
 def subscribed(options: ReadOptions, backend: Backend) -> list[str]:
     """Return the topics that the options name, as they are now."""
     if options.topic_pattern is not None:
-        return [topic for topic in backend.topics() if options.is_wanted(topic)]
-    return sorted(options.queues or options.topics)
+        named = [topic for topic in backend.topics() if options.is_wanted(topic)]
+    else:
+        named = sorted(options.queues or options.topics)
+    retry = options.retry_topic
+    # A group has no retry topic before its first message is sent back.
+    if retry is None or retry in named or retry not in backend.topics():
+        return named
+    return sorted([*named, retry])
 
 
 def held_ranges(
@@ -39,4 +45,7 @@ def held_ranges(
         known = ", ".join(map(str, sorted(held)))
         if must_exist:
             raise OptionError("queues", f"there is no queue {queue}; there are {known}")
-    return {queue: bounds for queue, bounds in held.items() if queue in wanted}
+    retry = options.retry_topic
+    return {
+        queue: bounds for queue, bounds in held.items() if queue in wanted or queue.topic == retry
+    }

@@ -50,7 +50,7 @@ def open(
 
 
 class Store(Delaying, Reading, Groups, Retrying):
-    """An open store: send, append, deliver, read, query, commit, send back. Threads may share it."""
+    """An open store: send, deliver, read, query, commit, send back. Threads may share it."""
 
     def __init__(self, store: MessageStore) -> None:
         super().__init__(store)

@@ -36,6 +36,8 @@ BAD = [
     ({"topic": None, "queues": '{"a": [-1]}'}, "queues", "of topic 'a': -1 is no queue"),
     ({"topic": None, "queues": '{"a": [0.5]}'}, "queues", "write 'broker:id' or an id"),
     ({"consumerGroup": "a b"}, "consumerGroup", "it has ' ' at position 1"),
+    ({"includeRetry": "maybe"}, "includeRetry", "is 'maybe'; give true or false"),
+    ({"includeRetry": "true"}, "includeRetry", "of which group? give 'consumerGroup'"),
     ({"startingOffsets": "begin"}, "startingOffsets", "is 'begin'; give 'earliest', 'latest', 'gr"),
     ({"startingOffsets": "{"}, "startingOffsets", "is no JSON"),
     ({"startingOffsets": '{"a": 3}'}, "startingOffsets", "has no queues for 'a'"),
