@@ -155,6 +155,22 @@ class DeliveryMovedError(StoreError):
         )
 
 
+class ReplayRunningError(StoreError):
+    """Is raised when another process replays the same dead letters."""
+
+    retriable = True
+
+    def __init__(self, path: Path | str, group: str) -> None:
+        super().__init__(path, group)
+        self.path, self.group = path, group
+
+    def __str__(self) -> str:
+        return (
+            f"the dead letters of group {self.group!r} are being replayed by another process "
+            f"({self.path}); wait until it is done, or stop it"
+        )
+
+
 # --- damage -----------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import typer
 
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli import main as run
-from rocketpy.spark_jobs.commands import doctor
+from rocketpy.spark_jobs.commands import doctor, replay
 from rocketpy.spark_jobs.commands.redeliver import redeliver
 
 job_app = typer.Typer(
@@ -20,6 +20,7 @@ job_app = typer.Typer(
 app.add_typer(job_app, name="job")
 app.command(help=doctor.HELP)(doctor.doctor)
 job_app.command()(redeliver)
+job_app.command(help=replay.HELP)(replay.replay)
 
 
 def main() -> None:

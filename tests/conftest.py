@@ -1,6 +1,7 @@
 """What all tests share: Hypothesis profiles (50 examples while developing, 500 in CI).
 
-`make unit` installs no Spark; the connector's tests, some of which need none, are passed over then.
+`make unit` installs no Spark; the tests of connector and jobs, some of which need none, are passed
+over then.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-collect_ignore = [] if importlib.util.find_spec("pyspark") else ["connector"]
+collect_ignore = [] if importlib.util.find_spec("pyspark") else ["connector", "spark_jobs"]
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

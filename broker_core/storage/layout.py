@@ -28,6 +28,7 @@ SIZES = f"{OURS}/sizes"  # JSON: the file sizes of the store, which index files 
 LEDGER = f"{OURS}/ledger"  # JSON: which batches of which writers are in the log
 LEASES = f"{OURS}/leases"  # JSON each: who does what only one may do at a time
 STAGED = f"{OURS}/staged"  # batches on their way into the log
+REPLAYS = f"{OURS}/replays"  # JSON, by group: dead letters on their way back
 
 LOCK_TEXT = b"lock"
 FILE_NAME_DIGITS = 20

@@ -34,6 +34,7 @@ SAMPLES: dict[str, Any] = {
     "queues": 4,
     "asked": 12,
     "held": (3, 9),
+    "group": "billing",
     "msg_id": "7F",
     "what": "body",
     "column": "bodi",

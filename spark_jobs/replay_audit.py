@@ -1,0 +1,89 @@
+"""The audit trail of replays: a Delta table, a row for each message that was brought back.
+
+Rows of a chunk are appended as one transaction, which Delta takes once by its number: a chunk whose
+audit is written again after a crash is there once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.retry.journal import Chunk
+
+_TIME = pa.timestamp("us", tz="UTC")
+_POSITION = ["queue_id", "queue_offset"]
+# Each column, its type, and what it says; docs/retry.md is held equal.
+COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
+    ("replayed_at", _TIME, "when its chunk was begun"),
+    ("run_id", pa.string(), "the run; copies have it in `ROCKETPY_REPLAY_RUN`"),
+    ("command", pa.string(), "by what: the command line, or the call"),
+    ("topic", pa.string(), "the dead letters' topic"),
+    ("queue_id", pa.int32(), "its place there"),
+    ("queue_offset", pa.int64(), "its place there; copies have it in `ROCKETPY_REPLAYED_FROM`"),
+    ("msg_id", pa.string(), "the id of the dead letter"),
+    ("origin_msg_id", pa.string(), "the id of the message that failed first"),
+    ("uniq_key", pa.string(), "the producer's id, the same in all copies"),
+    ("keys", pa.string(), "its keys"),
+    ("tags", pa.string(), "its tag"),
+    ("cause", pa.string(), "why it was given up"),
+    ("reconsume_times", pa.int32(), "how often it had been tried again"),
+    ("died_at", _TIME, "when it was given up"),
+    ("to_topic", pa.string(), "where it went"),
+    ("chunk", pa.int64(), "which messages were committed together"),
+    ("journal", pa.string(), "the journal of the store and group that it is of"),
+)
+SCHEMA = pa.schema([(name, type_) for name, type_, _ in COLUMNS])
+
+
+class ReplayAudit:
+    """The part of an audit table that one journal wrote."""
+
+    def __init__(self, spark: SparkSession, location: str, journal_id: str) -> None:
+        self._spark, self.location, self._journal_id = spark, location, journal_id
+        if "delta" not in (spark.conf.get("spark.sql.extensions", None) or "").lower():
+            reason = "this Spark session has no Delta Lake; rocketpy.local_spark() makes one that"
+            raise MessageRefusedError(
+                "the audit trail", f"{reason} has, with delta-spark installed"
+            )
+
+    def _rows(self) -> DataFrame | None:
+        from delta.tables import DeltaTable
+
+        if not DeltaTable.isDeltaTable(self._spark, self.location):
+            return None
+        rows = self._spark.read.format("delta").load(self.location)
+        return rows.where(F.col("journal") == self._journal_id)
+
+    def without_replayed(self, letters: DataFrame) -> DataFrame:
+        """Return the dead letters that were not brought back before."""
+        rows = self._rows()
+        return letters if rows is None else letters.join(rows.select(*_POSITION), _POSITION, "anti")
+
+    def last_chunk(self) -> int:
+        """Return the number of the newest chunk, -1 if there is none."""
+        rows = self._rows()
+        newest = rows.agg(F.max("chunk")).collect()[0][0] if rows is not None else None
+        return -1 if newest is None else int(newest)
+
+    def append(self, described: pa.Table, chunk: Chunk) -> None:
+        """Add the rows of a chunk, once."""
+        at = datetime.fromtimestamp(chunk.at_ms / 1000, timezone.utc)
+        constants = {
+            "replayed_at": pa.scalar(at, _TIME),
+            "run_id": pa.scalar(chunk.run_id),
+            "command": pa.scalar(chunk.command),
+            "chunk": pa.scalar(chunk.number),
+            "journal": pa.scalar(self._journal_id),
+        }
+        rows = described
+        for name, value in constants.items():
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        rows = rows.select(SCHEMA.names).cast(SCHEMA)
+        writer = self._spark.createDataFrame(rows).coalesce(1).write.format("delta").mode("append")
+        writer = writer.option("txnAppId", f"rocketpy replay {self._journal_id}")
+        writer.option("txnVersion", chunk.number).save(self.location)

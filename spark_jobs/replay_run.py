@@ -1,0 +1,149 @@
+"""A run of a replay, chunk by chunk.
+
+The journal notes which messages are to come (broker_core/retry/journal.py), tasks stage copies, the
+driver commits them and appends the audit. Whether a chunk is in the log is known to the store's
+ledger; which messages it held, to the journal until the audit has them. So a run that died, be it
+between commit and audit, is finished by the next one before it looks for more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.errors import MessageRefusedError, StoreError, TopicNotFoundError
+from rocketpy.broker_core.retry.journal import Chunk, ReplayJournal
+from rocketpy.broker_core.retry.replay import ReplayRule
+from rocketpy.broker_core.staged import commit
+from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.broker_core.storage.staging import remove_staged
+from rocketpy.spark_jobs.dead_letters import DeadLetters
+from rocketpy.spark_jobs.replay_audit import ReplayAudit
+from rocketpy.spark_jobs.replay_tasks import ReplayTasks, opened
+
+log = logging.getLogger(__name__)
+
+CHUNK_ROWS = 50_000
+_CHUNK_S = 5  # of a limited rate: so many seconds' worth at once
+
+Progress = Callable[[int, int], None]  # done, in all
+
+
+@dataclass(slots=True)
+class ReplayRun:
+    """One run, which holds the journal."""
+
+    spark: SparkSession
+    letters: DeadLetters
+    journal: ReplayJournal
+    audit: ReplayAudit
+    to: str | None
+    command: str
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def _writer(self) -> str:
+        return f"replay {self.letters.group}"
+
+    def settle(self) -> int:
+        """Finish what an earlier run left: its chunk is in the log, or it never was begun."""
+        chunk = self.journal.content.pending
+        if chunk is None:
+            return 0
+        count = 0
+        if read_ledger(self.letters.root).has(self._writer, chunk.number):
+            described = self._tasks(chunk, {}).described(chunk.positions())
+            if described is not None:
+                self.audit.append(described, chunk)
+                count = described.num_rows
+            log.warning("%d messages of run %s were replayed, not noted", count, chunk.run_id)
+        self.journal.done()
+        return count
+
+    def go(self, limit: int | None, rate: float | None, progress: Progress) -> dict[str, int]:
+        """Replay what was asked for, chunk by chunk; return how many went to which topic."""
+        selected = self._selected(limit)
+        total, done = selected.num_rows, 0
+        queues = self._queues(selected)
+        size = CHUNK_ROWS if rate is None else max(1, min(CHUNK_ROWS, int(rate * _CHUNK_S)))
+        began = time.monotonic()
+        progress(done, total)
+        for chunk in self._chunks(selected, size):
+            if rate is not None:
+                time.sleep(max(0.0, began + done / rate - time.monotonic()))
+            self._replay(chunk, queues)
+            done += sum(map(len, chunk.positions().values()))
+            progress(done, total)
+        counts = selected["to_topic"].value_counts().to_pylist()
+        return {each["values"]: each["counts"] for each in counts}
+
+    def _selected(self, limit: int | None) -> pa.Table:
+        """Return positions and targets, in order: a few bytes a message."""
+        where = F.coalesce(F.lit(self.to), "first_topic").alias("to_topic")
+        letters = self.audit.without_replayed(self.letters.frame(self.spark))
+        table = letters.select("queue_id", "queue_offset", where).toArrow()
+        table = table.sort_by([("queue_id", "ascending"), ("queue_offset", "ascending")])
+        return table if limit is None else table.slice(0, limit)
+
+    def _queues(self, selected: pa.Table) -> dict[str, int]:
+        """Return how many queues each topic has that messages go to; all must take messages."""
+        with opened(self.letters.root) as store:
+            known = store.topics.all()
+        names = selected["to_topic"].unique().to_pylist()
+        for topic in names:
+            if topic is None:
+                reason = "some do not tell their first topic; say where they are to go"
+                raise MessageRefusedError(f"dead letters of {self.letters.group!r}", reason)
+            if topic not in known:
+                raise TopicNotFoundError(topic, known)
+            if not known[topic].is_writable:
+                reason = f"its permission is {known[topic].perm}: not to write"
+                raise MessageRefusedError(f"topic {topic!r}", reason)
+        return {topic: known[topic].write_queues for topic in names}
+
+    def _chunks(self, selected: pa.Table, size: int) -> Iterator[Chunk]:
+        known = read_ledger(self.letters.root).numbers.get(self._writer, -1)
+        number = max(known, self.audit.last_chunk())
+        queue_ids, offsets = (
+            selected[name].to_numpy().astype(np.int64) for name in ("queue_id", "queue_offset")
+        )
+        for first in range(0, len(offsets), size):
+            number += 1
+            rows = slice(first, first + size)
+            yield Chunk(
+                run_id=self.run_id,
+                command=self.command,
+                number=number,
+                to=self.to,
+                at_ms=SystemClock().now_ms(),
+                ranges=Chunk.ranges_of(queue_ids[rows], offsets[rows]),
+            )
+
+    def _replay(self, chunk: Chunk, queues: dict[str, int]) -> None:
+        tasks = self._tasks(chunk, queues)
+        self.journal.begin(chunk)
+        try:
+            files, described = tasks.staged(chunk.positions())
+            batch = StagedBatch(files=files, writer=self._writer, number=chunk.number)
+            if not commit(self.letters.root, batch):
+                raise StoreError(f"chunk {chunk.number} of {self._writer!r} is in the log already")
+        finally:
+            remove_staged(self.letters.root, [tasks.transaction])
+        self.audit.append(described, chunk)
+        self.journal.done()
+
+    def _tasks(self, chunk: Chunk, queues: dict[str, int]) -> ReplayTasks:
+        with opened(self.letters.root) as store:
+            config = store.parts.config
+        rule = ReplayRule(run_id=chunk.run_id, config=config, queues=queues, to=chunk.to)
+        return ReplayTasks(self.spark, root=self.letters.root, topic=self.letters.topic, rule=rule)
