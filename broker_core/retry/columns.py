@@ -32,6 +32,7 @@ from rocketpy.broker_core.retry.rules import (
     DEAD_LETTER_QUEUES,
     DELIVERY_TIMES,
     FIRST_LEVEL,
+    LEFT_OUT,
     SEPARATORS,
     RetryRule,
 )
@@ -114,7 +115,7 @@ def _properties(
     dropped: tuple[str, ...],
 ) -> pa.Array:
     """Return the property strings of the copies; a cause for which there is no room is left out."""
-    names = (*_KEPT, WAIT, CAUSE, *named, *dropped)
+    names = (*_KEPT, WAIT, *LEFT_OUT, *named, *dropped)
     found, rest = take_out(block.properties.as_map(), names)
     own = decode(block, select(["topic", "msg_id"]), broker="")
     firsts = dict(zip(_KEPT, (own.column("topic"), own.column("msg_id")), strict=True))

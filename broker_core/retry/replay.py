@@ -35,10 +35,14 @@ from rocketpy.broker_core.message import (
     WAIT,
 )
 from rocketpy.broker_core.retry.copies import copied
+from rocketpy.broker_core.retry.rules import LEFT_OUT
 from rocketpy.broker_core.storage.writer import EncodedBatch
 
-# Of the tries that are over.
-_LEFT_OUT = RETRY_TOPIC, DELAY, REAL_TOPIC, REAL_QUEUE, WAIT, CAUSE, REPLAYED_FROM, REPLAY_RUN
+# Of the tries that are over, and of the record itself.
+_LEFT_OUT = (
+    *(RETRY_TOPIC, DELAY, REAL_TOPIC, REAL_QUEUE, WAIT, REPLAYED_FROM, REPLAY_RUN),
+    *LEFT_OUT,
+)
 _DESCRIBED = (
     "topic", "queue_id", "queue_offset", "msg_id", "uniq_key", "keys", "tags", "reconsume_times",
     "store_timestamp",

@@ -17,6 +17,7 @@ from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import (
     CAUSE,
+    CHECKSUM,
     DELAY,
     ORIGIN_MESSAGE_ID,
     RETRY_TOPIC,
@@ -33,6 +34,8 @@ FIRST_LEVEL = 3  # of the first try; one more with each
 DEAD_LETTER_QUEUES = 1
 CAUSE_LIMIT = 1_000  # characters
 SEPARATORS = "\x01", "\x02"
+# Of the record that is copied: Apache's broker, which does not know it, copies a check sum along.
+LEFT_OUT = CAUSE, CHECKSUM
 # When a message should have been delivered at first: a delay level clears it, as HookUtils does.
 DELIVERY_TIMES = "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"
 
@@ -88,7 +91,7 @@ def sent_back(
     """
     refuse_topic(message.topic)
     properties = {
-        **{name: value for name, value in message.properties.items() if name != CAUSE},
+        **{name: value for name, value in message.properties.items() if name not in LEFT_OUT},
         RETRY_TOPIC: message.properties.get(RETRY_TOPIC) or message.topic,
         ORIGIN_MESSAGE_ID: message.properties.get(ORIGIN_MESSAGE_ID) or message.msg_id,
         WAIT: "false",

@@ -13,20 +13,27 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.QueryResult;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.compression.CompressionType;
 import org.apache.rocketmq.common.compression.CompressorFactory;
 import org.apache.rocketmq.common.message.Message;
@@ -35,7 +42,11 @@ import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.common.sysflag.MessageSysFlag;
+import org.apache.rocketmq.remoting.RemotingClient;
+import org.apache.rocketmq.remoting.protocol.RemotingCommand;
+import org.apache.rocketmq.remoting.protocol.RequestCode;
 import org.apache.rocketmq.remoting.protocol.ResponseCode;
+import org.apache.rocketmq.remoting.protocol.header.ConsumerSendMsgBackRequestHeader;
 import org.apache.rocketmq.remoting.protocol.route.BrokerData;
 import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
@@ -94,6 +105,8 @@ public final class RocketMqTool {
             case "offsets" -> offsets(requests);
             case "commit" -> commit(requests);
             case "committed" -> committed(requests);
+            case "consume" -> consume(requests);
+            case "sendBack" -> sendBack(requests);
             default -> throw new IllegalArgumentException("unknown command " + command);
         }
     }
@@ -381,6 +394,72 @@ public final class RocketMqTool {
                 answer.put("offset", consumer.fetchConsumeOffset(queue, true));
                 print(answer);
             }
+        }
+    }
+
+    /**
+     * Lets a group consume a topic until it was given so many messages again; prints all it was
+     * given. Each one fails, to come again after a second, until it was tried "fails" times.
+     */
+    private void consume(List<JSONObject> requests) throws Exception {
+        for (JSONObject request : requests) {
+            int fails = request.getIntValue("fails");
+            CountDownLatch wanted = new CountDownLatch(request.getIntValue("retried"));
+            List<Map<String, Object>> given = Collections.synchronizedList(new ArrayList<>());
+            DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.getString("group"));
+            consumer.setNamesrvAddr(nameServer);
+            consumer.setVipChannelEnabled(false);
+            consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+            consumer.subscribe(request.getString("topic"), "*");
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                MessageExt message = messages.get(0);
+                try {
+                    given.add(fields(message));
+                } catch (Exception failure) {
+                    throw new IllegalStateException(failure);
+                }
+                int tries = message.getReconsumeTimes();
+                if (tries > 0) {
+                    wanted.countDown();
+                }
+                context.setDelayLevelWhenNextConsume(1);
+                return tries > 0 && tries < fails
+                    ? ConsumeConcurrentlyStatus.RECONSUME_LATER
+                    : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+            consumer.start();
+            boolean done = wanted.await(DISPATCH_TIMEOUT.toSeconds(), TimeUnit.SECONDS);
+            consumer.shutdown();
+            if (!done) {
+                throw new IllegalStateException("not given again: only " + given);
+            }
+            for (Map<String, Object> message : given) {
+                print(message);
+            }
+        }
+    }
+
+    /** Sends messages back without a number of tries of the client's, which would win. */
+    private void sendBack(List<JSONObject> requests) throws Exception {
+        RemotingClient client = reader().getDefaultMQPullConsumerImpl().getRebalanceImpl()
+            .getmQClientFactory().getMQClientAPIImpl().getRemotingClient();
+        for (JSONObject request : requests) {
+            String topic = request.getString("topic");
+            ConsumerSendMsgBackRequestHeader header = new ConsumerSendMsgBackRequestHeader();
+            header.setGroup(request.getString("group"));
+            header.setOriginTopic(topic);
+            header.setOffset(request.getLongValue("offset"));
+            header.setDelayLevel(request.getIntValue("delayLevel"));
+            String address =
+                admin().examineTopicRouteInfo(topic).getBrokerDatas().get(0).selectBrokerAddr();
+            RemotingCommand answer = client.invokeSync(
+                address,
+                RemotingCommand.createRequestCommand(RequestCode.CONSUMER_SEND_MSG_BACK, header),
+                DISPATCH_TIMEOUT.toMillis());
+            if (answer.getCode() != ResponseCode.SUCCESS) {
+                throw new IllegalStateException("not sent back: " + answer);
+            }
+            print(request);
         }
     }
 }

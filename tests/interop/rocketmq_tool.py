@@ -103,6 +103,22 @@ class RocketMqTool:
         answers = self._call("committed", [{"group": group, "topic": topic}])
         return {a["queueId"]: a["offset"] for a in answers if a["offset"] >= 0}
 
+    def consume(self, group: str, topic: str, *, retried: int, fails: int) -> list[Answer]:
+        """Let a group consume until it was given `retried` messages again; return all it got.
+
+        A message that comes again fails until it was tried `fails` times; delay level 1.
+        """
+        request = {"group": group, "topic": topic, "retried": retried, "fails": fails}
+        messages = self._call("consume", [request])
+        for message in messages:
+            message["body"] = base64.b64decode(message.pop("bodyBase64"))
+        return messages
+
+    def send_back(self, group: str, topic: str, physical_offset: int, *, level: int) -> None:
+        """Send a message back as a client does that leaves the number of tries to the broker."""
+        request = {"group": group, "topic": topic, "offset": physical_offset, "delayLevel": level}
+        self._call("sendBack", [request])
+
     def _call(self, command: str, requests: Sequence[Mapping[str, Any]]) -> list[Answer]:
         process = self._process = self._process or self._start()
         alarm = threading.Timer(CALL_TIMEOUT_S, process.kill)

@@ -106,6 +106,12 @@ def test_a_cause_has_no_separators_and_a_bound() -> None:
     assert copy.properties[CAUSE] == ("ab" + "é" * 5_000)[:CAUSE_LIMIT]
 
 
+def test_a_check_sum_that_apache_copied_along_is_left_out() -> None:
+    copy = sent_back(replace(MESSAGE, properties={"__CRC32#": "8090096040", "a": "b"}), rule())
+    assert "__CRC32#" not in copy.properties
+    assert copy.properties["a"] == "b"
+
+
 def test_a_message_without_room_for_its_cause_goes_without() -> None:
     full = replace(MESSAGE, properties={"a": "x" * 32_500})
     assert CAUSE not in sent_back(full, rule(), cause="c" * 500).properties

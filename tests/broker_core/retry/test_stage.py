@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,26 @@ def test_when_they_are_due_is_counted_from_their_commit(
     units = store._store.parts.queues.get(SCHEDULE, 2).units(0, 2)
     assert units["tag_code"].tolist() == [time + 10_000 for time in stored]
     assert list(store.verify()) == []  # asks the same of the records themselves
+
+
+def test_a_check_sum_that_apache_copied_along_is_left_out(
+    store: rocketpy.Store, path: Path, small: rocketpy.StoreConfig
+) -> None:
+    message = store._store.parts.log.read(store.send("t", "a").physical_offset)
+    # Our own writer refuses the name: it is put there afterwards.
+    old = {"__CRC32!": "8090096040", "TAGS": "x" * 30}
+    placed = store._store.append_one(replace(message, properties=old, has_checksum=False))
+    file = next(iter(sorted((path / "commitlog").iterdir())))
+    data = file.read_bytes()
+    assert data.count(b"__CRC32!") == 1
+    with file.open("r+b") as log:
+        log.seek(data.index(b"__CRC32!"))
+        log.write(b"__CRC32#")
+    assert "__CRC32#" in store._store.parts.log.read(placed.physical_offset).properties
+    send_back(path, [1], small, level=-1)
+    (row,) = store.read("%DLQ%g", columns="properties").read_all()["properties"].to_pylist()
+    assert "__CRC32#" not in dict(row)
+    assert dict(row)["TAGS"] == "x" * 30
 
 
 @pytest.mark.parametrize(
