@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from rich.console import Console
 from typer.testing import CliRunner
 
 import rocketpy
@@ -25,6 +26,7 @@ from rocketpy.broker_core.errors import (
 )
 from rocketpy.broker_core.retry.journal import read_journal
 from rocketpy.spark_jobs import cli, replay_run
+from rocketpy.spark_jobs.commands.replay import show
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay import ReplayResult, replay
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
@@ -189,25 +191,30 @@ def test_a_rate_is_kept_by_waiting_between_chunks(
     waits = list[float]()
     clock = SimpleNamespace(monotonic=lambda: sum(waits), sleep=waits.append)
     monkeypatch.setattr(replay_run, "time", clock)
-    assert replay(spark, letters(dead), rate=0.5, limit=5).replayed == 5
-    assert waits == [0, 4, 4]  # chunks of two, five seconds' worth being two and a half
-    assert replayed(dead) == Counter("01234")
+    assert replay(spark, letters(dead), rate=0.5, limit=4).replayed == 4
+    assert waits == [0, 4]  # chunks of two: five seconds' worth are two and a half
+    assert replayed(dead) == Counter("0123")
 
 
-def test_the_command_tells_what_it_would_do_and_what_it_did(
-    spark: SparkSession, dead: rocketpy.Store
-) -> None:
+def test_the_command_tells_what_it_would_do(spark: SparkSession, dead: rocketpy.Store) -> None:
     assert spark.version
     assert cli.job_app.registered_commands
-    command = ["job", "replay", str(dead.path), "billing", "--tags", "paid"]
-    dry = CliRunner().invoke(app, [*command, "--dry-run"])
+    command = ["job", "replay", str(dead.path), "billing", "--tags", "paid", "--dry-run"]
+    dry = CliRunner().invoke(app, command)
     assert dry.exit_code == 0, dry.output
     for words in ("time-out", "o-0", "orders-1", "5 messages would be replayed"):
         assert words in dry.output
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    assert "5 messages replayed in run" in done.output
-    assert replayed(dead) == Counter("01234")
+    assert replayed(dead) == Counter()
+
+
+def test_the_command_tells_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    result = ReplayResult(
+        run_id="r-1", audit="/a", selected=3, replayed=3, topics={"orders": 3}, finished=2
+    )
+    show(result, Console())
+    told = capsys.readouterr().out
+    for words in ("orders", "3 messages replayed in run r-1", "audit of 2 messages", "trail is /a"):
+        assert words in told
 
 
 @pytest.mark.parametrize(
