@@ -20,6 +20,7 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.message import Host
+from rocketpy.broker_core.metadata import TopicConfig
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
@@ -132,6 +133,23 @@ def test_a_group_that_may_not_consume(store: rocketpy.Store) -> None:
     store.create_group("g", consume_enabled=False)
     with pytest.raises(MessageRefusedError, match="may not consume"):
         store.send_back(store.send("t", "a"), group="g")
+
+
+def test_dead_letters_that_nobody_may_write(store: rocketpy.Store) -> None:
+    with store._store.locked():
+        config = TopicConfig("%DLQ%g", read_queues=1, write_queues=1, perm=4)
+        store._store.topics.put(config, now_ms=0)
+    with pytest.raises(MessageRefusedError, match=r"%DLQ%g.*permission is 4"):
+        store.send_back(store.send("t", "a"), group="g", delay_level=-1)
+
+
+def test_a_message_that_retention_deleted(store: rocketpy.Store, path: Path) -> None:
+    receipt = store.send("t", "a")
+    while len(list((path / "commitlog").iterdir())) < 2:
+        store.send("t", "x" * 2000)
+    (path / "commitlog" / f"{0:020d}").unlink()
+    with rocketpy.open(path) as later, pytest.raises(MessageNotFoundError, match="was deleted"):
+        later.send_back(receipt, group="g")
 
 
 def test_a_store_that_is_only_read_takes_nothing_back(store: rocketpy.Store, path: Path) -> None:
