@@ -356,3 +356,56 @@ class ClassFilterError(RocketPyError):
             f"where={self.name}: {self.reason}; it gets a pyarrow.RecordBatch and returns a "
             "boolean pyarrow.Array with a value for each of its rows"
         )
+
+
+# --- members of consumer groups ---------------------------------------------------------------
+
+
+class RebalanceError(RocketPyError):
+    """Is raised when queues cannot be divided as asked for."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what, self.reason = what, reason
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"
+
+
+class MemberNameError(RocketPyError):
+    """Is raised for a name that a member of a consumer group cannot have."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"member name {self.name!r}: {self.reason}"
+
+
+class MemberReplacedError(RocketPyError):
+    """Is raised when another consumer has joined its group under the same member name."""
+
+    def __init__(self, group: str, member: str) -> None:
+        super().__init__(group, member)
+        self.group, self.member = group, member
+
+    def __str__(self) -> str:
+        return (
+            f"member {self.member!r} of consumer group {self.group!r} was joined again by another "
+            "consumer, which has its queues now; give each query a member name of its own"
+        )
+
+
+class MemberNotFoundError(RocketPyError):
+    """Is raised when a member is asked to go on that never joined, left, or is taken for dead."""
+
+    def __init__(self, group: str, member: str) -> None:
+        super().__init__(group, member)
+        self.group, self.member = group, member
+
+    def __str__(self) -> str:
+        return (
+            f"consumer group {self.group!r} has no member {self.member!r}: it left, or its lease "
+            "was over; join again"
+        )

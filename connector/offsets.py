@@ -12,28 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.message_queue import MessageQueue
+
+__all__ = [
+    "VERSION",
+    "MessageQueue",
+    "OffsetFormatError",
+    "Positions",
+    "SourceOffset",
+    "by_topic",
+    "parse_queue",
+]
 
 VERSION = 1
 _QUEUE = re.compile(r"(?:(?P<broker>.+):)?(?P<id>\d+)")
-
-
-class MessageQueue(NamedTuple):
-    """One queue of a topic. Sorts by name."""
-
-    topic: str
-    broker: str
-    queue_id: int
-
-    @property
-    def key(self) -> str:
-        """How it is called inside its topic."""
-        return f"{self.broker}:{self.queue_id}"
-
-    def __str__(self) -> str:
-        return f"{self.topic}/{self.key}"
 
 
 Positions = Mapping[MessageQueue, int]  # the next offset to read of each queue

@@ -46,6 +46,8 @@ SAMPLES: dict[str, Any] = {
     "source": "level 3",
     "planned": (7,),
     "now": (9,),
+    "group": "billing",
+    "member": "one",
 }
 BASES = {"RocketPyError", "StoreError"}
 

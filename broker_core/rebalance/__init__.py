@@ -1,0 +1,1 @@
+"""Who of a consumer group reads which queue: strategies, members, generations, hand-over."""
