@@ -13,6 +13,7 @@ from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.embedded.delaying import Delaying
 from rocketpy.broker_core.embedded.groups import Groups
+from rocketpy.broker_core.embedded.members import Members
 from rocketpy.broker_core.embedded.reading import Reading
 from rocketpy.broker_core.embedded.retrying import Retrying
 from rocketpy.broker_core.errors import MessageRefusedError
@@ -49,7 +50,7 @@ def open(
     return Store(store)
 
 
-class Store(Delaying, Reading, Groups, Retrying):
+class Store(Delaying, Reading, Groups, Members, Retrying):
     """An open store: send, deliver, read, query, commit, send back. Threads may share it."""
 
     def __init__(self, store: MessageStore) -> None:

@@ -29,6 +29,9 @@ LEDGER = f"{OURS}/ledger"  # JSON: which batches of which writers are in the log
 LEASES = f"{OURS}/leases"  # JSON each: who does what only one may do at a time
 STAGED = f"{OURS}/staged"  # batches on their way into the log
 REPLAYS = f"{OURS}/replays"  # JSON, by group: dead letters on their way back
+MEMBERS = f"{OURS}/members"  # JSON by group: who reads, each with a lease
+GENERATIONS = f"{OURS}/generations"  # JSON by group: which member reads which queue
+BROADCAST = f"{OURS}/broadcast"  # JSON by group and member: how far each has read by itself
 
 LOCK_TEXT = b"lock"
 FILE_NAME_DIGITS = 20

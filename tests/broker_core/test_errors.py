@@ -46,7 +46,6 @@ SAMPLES: dict[str, Any] = {
     "source": "level 3",
     "planned": (7,),
     "now": (9,),
-    "group": "billing",
     "member": "one",
 }
 BASES = {"RocketPyError", "StoreError"}

@@ -1,0 +1,98 @@
+"""Generations: which member of a group shall read which queue, since when and why.
+
+`rocketpy/generations/<group>.json` holds the newest. A generation says where queues belong; who
+reads a queue at this moment is what members hold (membership.py), and handover.py leads from one to
+the other. Writers hold the store's lock; numbers only grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.rebalance import checked_file
+from rocketpy.broker_core.rebalance.strategy import Assignment
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.layout import GENERATIONS
+
+VERSION = 1
+_REMEDY = "remove it, if need be: the members of the group, or the rebalance job, make the next one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One assignment of a group."""
+
+    number: int  # 1 and up
+    strategy: str
+    basis: str  # digest of the members and queues that it was made of
+    made_ms: int
+    made_by: str
+    reason: str
+    queues: Assignment = field(hash=False)
+
+    def of(self, member: str) -> tuple[MessageQueue, ...]:
+        """Return the queues of a member."""
+        return self.queues.get(member, ())
+
+    def owners(self) -> dict[MessageQueue, str]:
+        """Return the member that each queue belongs to."""
+        return {queue: member for member, share in self.queues.items() for queue in share}
+
+
+def read_generation(root: Path, group: str) -> Generation | None:
+    """Return the newest generation of a group; None if there is none yet.
+
+    Raises:
+        CorruptStoreError: the file is damaged.
+    """
+    content = checked_file.read(generation_path(root, group), _REMEDY)
+    return None if content is None else _generation(content)
+
+
+def write_generation(root: Path, group: str, generation: Generation, disk: Disk) -> None:
+    """Make a generation the newest, durably. Call while holding the store's lock."""
+    path = generation_path(root, group)
+    disk.make_folder(path.parent)
+    disk.replace(path, encode_generation(generation))
+
+
+def generation_path(root: Path, group: str) -> Path:
+    """Return the file of a group."""
+    return root / GENERATIONS / f"{group}.json"
+
+
+def encode_generation(generation: Generation) -> bytes:
+    """Return the bytes of the file."""
+    return checked_file.encode(
+        {
+            "version": VERSION,
+            "number": generation.number,
+            "strategy": generation.strategy,
+            "basis": generation.basis,
+            "madeMs": generation.made_ms,
+            "madeBy": generation.made_by,
+            "reason": generation.reason,
+            "members": {
+                member: [list(queue) for queue in share]
+                for member, share in generation.queues.items()
+            },
+        }
+    )
+
+
+def _generation(content: dict[str, Any]) -> Generation:
+    return Generation(
+        number=content["number"],
+        strategy=content["strategy"],
+        basis=content["basis"],
+        made_ms=content["madeMs"],
+        made_by=content["madeBy"],
+        reason=content["reason"],
+        queues={
+            member: tuple(MessageQueue(*queue) for queue in share)
+            for member, share in content["members"].items()
+        },
+    )

@@ -1,0 +1,162 @@
+"""Members and generations of a store's groups, read and changed: the door for stores and Spark.
+
+Every change is made under the store's lock, on the newest state, and is durable on return; dead
+members are removed with it. Time is the store's clock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from rocketpy.broker_core.metadata.names import check_group_name
+from rocketpy.broker_core.rebalance import handover
+from rocketpy.broker_core.rebalance.assignment import Stamp, next_generation
+from rocketpy.broker_core.rebalance.catalogue import DEFAULT, StrategyChoice, parse_strategy
+from rocketpy.broker_core.rebalance.generation import (
+    Generation,
+    read_generation,
+    write_generation,
+)
+from rocketpy.broker_core.rebalance.membership import (
+    Identity,
+    Member,
+    Members,
+    check_member_name,
+    groups_with_members,
+    read_members,
+    write_members,
+)
+from rocketpy.broker_core.rebalance.situation import StoreSurvey
+from rocketpy.broker_core.storage.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+DEFAULT_LEASE_MS = 30_000
+Edit = Callable[[dict[str, Member]], dict[str, Member]]
+
+
+class Registry:
+    """The members and generations of one store. `locked` holds the store's lock; it may nest."""
+
+    def __init__(
+        self, store: MessageStore, locked: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._store, self.locked = store, locked
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def groups(self) -> list[str]:
+        """Return the groups that have, or had, members."""
+        return groups_with_members(self._store.root)
+
+    def members(self, group: str) -> dict[str, Member]:
+        """Return the members of a group that live."""
+        return handover.bury(read_members(self._store.root, group), self._now_ms())
+
+    def generation(self, group: str) -> Generation | None:
+        """Return the newest generation of a group."""
+        return read_generation(self._store.root, group)
+
+    def is_due(self, group: str, members: Members, generation: Generation | None) -> bool:
+        """Whether members or queues are others than those that the generation was made of."""
+        situation = StoreSurvey(self._store).situation(group, members)
+        return generation is None or generation.basis != situation.basis()
+
+    # --- joining and leaving --------------------------------------------------------------------
+
+    def join(self, who: Identity, topics: tuple[str, ...], lease_ms: int) -> Member:
+        """Become a member, or the process that is this member from now on."""
+        check_group_name(who.group)
+        check_member_name(who.name)
+        now_ms = self._now_ms()
+        newcomer = Member(
+            name=who.name,
+            token=who.token,
+            topics=topics,
+            joined_ms=now_ms,
+            lease_ms=lease_ms,
+            until_ms=now_ms + lease_ms,
+        )
+        return self._change(who.group, lambda members: handover.join(members, newcomer))[who.name]
+
+    def renew(self, who: Identity, topics: tuple[str, ...] | None = None) -> Member:
+        """Begin the lease of a member again, and note which topics it reads now.
+
+        One whose lease is over, but whom nobody has removed, goes on: its queues are still its own.
+
+        Raises:
+            MemberNotFoundError, MemberReplacedError: it is not a member (any more).
+        """
+
+        def edit(members: dict[str, Member]) -> dict[str, Member]:
+            members = handover.renew(members, who, self._now_ms())
+            if topics is not None:
+                members[who.name] = replace(members[who.name], topics=topics)
+            return members
+
+        return self._change(who.group, edit, keep=who.name)[who.name]
+
+    def leave(self, who: Identity) -> None:
+        """Cease to be a member; does nothing for one that is none."""
+        self._change(who.group, lambda members: handover.leave(members, who))
+
+    def hand_over(self, who: Identity) -> Member:
+        """Follow the newest generation: see handover.hand_over().
+
+        Raises:
+            MemberNotFoundError, MemberReplacedError: it is not a member (any more).
+        """
+
+        def edit(members: dict[str, Member]) -> dict[str, Member]:
+            return handover.hand_over(members, who, self.generation(who.group))
+
+        return self._change(who.group, edit)[who.name]
+
+    # --- generations ----------------------------------------------------------------------------
+
+    def rebalance(
+        self, group: str, strategy: StrategyChoice | None = None, *, made_by: str
+    ) -> Generation | None:
+        """Make the next generation; None if it would say the same as the newest.
+
+        Without a strategy it is that of the newest generation, or averagely.
+        """
+        with self.locked():
+            members, before = self.members(group), self.generation(group)
+            chosen = strategy or parse_strategy(before.strategy if before else DEFAULT)
+            survey = StoreSurvey(self._store)
+            situation = survey.situation(group, members, with_lag=chosen.is_joint)
+            made = next_generation(chosen, situation, before, self.stamp(members, made_by))
+            if made is not None:
+                write_generation(self._store.root, group, made, self._store.parts.disk)
+                text = "group %s: generation %d (%s): %s"
+                log.info(text, group, made.number, made.strategy, made.reason)
+            return made
+
+    def stamp(self, members: Members, made_by: str) -> Stamp:
+        """Return the stamp of a generation; its number is above all that were acknowledged."""
+        seen = max((each.acknowledged for each in members.values()), default=0)
+        return Stamp(self._now_ms(), made_by, seen + 1)
+
+    # --------------------------------------------------------------------------------------------
+
+    def _now_ms(self) -> int:
+        return self._store.clock.now_ms()
+
+    def _change(self, group: str, edit: Edit, *, keep: str | None = None) -> dict[str, Member]:
+        """Apply a change to the members that live, and to `keep`, who still may."""
+        root = self._store.root
+        with self.locked():
+            before = read_members(root, group)
+            alive = handover.bury(before, self._now_ms())
+            if keep in before:
+                alive[keep] = before[keep]
+            for name in sorted(before.keys() - alive.keys()):
+                log.warning("group %s: the lease of member %s is over", group, name)
+            after = edit(alive)
+            if after != before:
+                write_members(root, group, after, self._store.parts.disk)
+            return after
