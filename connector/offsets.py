@@ -3,8 +3,10 @@
 Spark compares offsets as JSON text and keeps them in the checkpoint, so the form is canonical
 (sorted, no second way to say the same) and has a version.
 
-`began` is in the end of the first batch alone: where the query began. Spark does not keep an
-initial offset; asked again after a crash, "latest" would be somewhere else and messages lost.
+`began` is in the end of the first batch: where the query began. Spark does not keep an initial
+offset; asked again after a crash, "latest" would be somewhere else and messages lost. In a query
+that is a member of a group it is in the end of each batch that reads a queue which was another's
+before: where that queue is read on. Such a batch reads the same when it is planned again.
 """
 
 from __future__ import annotations
@@ -65,9 +67,17 @@ class SourceOffset:
         """Whether nothing was read before this point."""
         return self.began == self.positions
 
-    def advanced(self, positions: Positions) -> SourceOffset:
-        """Return the end of a batch that starts here."""
-        return SourceOffset(positions, began=self.began if self.is_initial else None)
+    def advanced(self, positions: Positions, gained: Positions | None = None) -> SourceOffset:
+        """Return the end of a batch that starts here; `gained` queues start somewhere else."""
+        began = self.began if self.is_initial else None
+        return SourceOffset(positions, began={**(began or {}), **gained} if gained else began)
+
+    def origin_of(self, end: SourceOffset) -> Positions:
+        """Return where each queue of a batch starts that goes from here to `end`."""
+        if end.began is None:
+            return self.positions
+        # Asked for again, an initial offset may be another than the one that was planned with.
+        return end.began if self.is_initial else {**self.positions, **end.began}
 
     def to_json(self) -> dict[str, Any]:
         """Return the canonical form."""

@@ -35,6 +35,32 @@ READ_OPTIONS = (
         "[retry.md](retry.md).",
     ),
     Option(
+        "member",
+        "a name, unique in the group",
+        "",
+        "Streams only: joins the group under this name and reads the queues that are its own; "
+        "see rebalance.md.",
+    ),
+    Option(
+        "messageModel",
+        "`clustering` or `broadcasting`",
+        "`clustering`",
+        "Whether the members of a group share the queues, or each reads all of them and keeps "
+        "offsets of its own; see ordering.md.",
+    ),
+    Option(
+        "rebalanceStrategy",
+        "a strategy of rebalance.md",
+        "that of the last generation, or `averagely`",
+        "How a member divides the queues, when members or queues changed and no job has.",
+    ),
+    Option(
+        "memberLease",
+        "a time: `30s`, `5m`",
+        "`30s`",
+        "How long the others wait for a member that died before they take its queues.",
+    ),
+    Option(
         "startingOffsets",
         '`earliest`, `latest`, `group`, or JSON: `{"orders": {"0": 42, "1": -2}}`',
         "`group` with a `consumerGroup`; else `earliest` in batch, `latest` in streams",

@@ -17,6 +17,7 @@ from rocketpy.broker_core.metadata.names import (
     retry_topic,
 )
 from rocketpy.broker_core.tags import TagFilter
+from rocketpy.connector.member_options import MemberOptions
 from rocketpy.connector.offsets import parse_queue
 from rocketpy.connector.option_tables import READ_OPTIONS
 from rocketpy.connector.options import Given, OptionError
@@ -47,6 +48,7 @@ class ReadOptions:
     queues: Mapping[str, tuple[str, ...]] | None = None
     group: str | None = None
     retry_topic: str | None = None  # read besides the others, once it is there
+    member: MemberOptions | None = None
     start: Position | None = None  # None: what batch or stream have as their default
     end: Position | None = None
     max_rows: int | None = None
@@ -90,6 +92,7 @@ class ReadOptions:
             queues=_queues(given),
             group=group,
             retry_topic=_retry_topic(given, group),
+            member=MemberOptions.parse(given, commits=commits),
             start=start,
             end=end,
             max_rows=given.count("maxRowsPerTrigger"),
@@ -138,6 +141,8 @@ class ReadOptions:
 
     def for_batch(self) -> ReadOptions:
         """Return the options for a batch read, its defaults filled in."""
+        if self.member is not None:
+            raise OptionError("member", "is for streams; leave it out, or use spark.readStream")
         default = Place.GROUP if self.group else Place.EARLIEST
         return with_changes(self, start=self.start or default, end=self.end or Place.LATEST)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import groupby
 from pathlib import Path
 
@@ -20,6 +21,11 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
+from rocketpy.broker_core.rebalance.broadcast import (
+    read_broadcast_offsets,
+    write_broadcast_offsets,
+)
+from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
@@ -28,7 +34,7 @@ from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, refus
 from rocketpy.broker_core.storage.salvage import next_sound_record
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.tags import TagFilter
-from rocketpy.connector.offsets import MessageQueue
+from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.planning import QueueRange
 
 _MOST_SIZES = 1 << 20  # of one look: 20 MiB of queue entries
@@ -114,12 +120,35 @@ class StoreBackend:
             for queue_id, offset in self.store.offsets.committed(group, topic).items()
         }
 
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the store's lock; it may nest.
+
+        Raises:
+            StoreLockedError: another process, such as a broker, keeps it.
+        """
+        return lock_of(self.store.root).held(_COMMIT_WAIT_S)
+
+    def registry(self) -> Registry:
+        """Return the members and generations of the groups."""
+        return Registry(self.store, self.locked)
+
     def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
         """Note the next offset to read of some queues, durably."""
-        with lock_of(self.store.root).held(_COMMIT_WAIT_S):
+        with self.locked():
             for topic, queues in groupby(sorted(positions), key=lambda queue: queue.topic):
                 offsets = {queue.queue_id: positions[queue] for queue in queues}
                 self.store.offsets.commit(group, topic, offsets)
+
+    def broadcast_offsets(self, group: str, member: str) -> dict[MessageQueue, int]:
+        """Return the next offset to read of each queue that a broadcasting member committed."""
+        return read_broadcast_offsets(self.store.root, group, member)
+
+    def commit_broadcast(self, group: str, member: str, positions: Positions) -> None:
+        """Note for one broadcasting member the next offset to read of some queues, durably."""
+        root, disk = self.store.root, self.store.parts.disk
+        with self.locked():
+            offsets = read_broadcast_offsets(root, group, member) | dict(positions)
+            write_broadcast_offsets(root, (group, member), offsets, disk)
 
     def read(
         self,

@@ -2,7 +2,7 @@
 
 Offsets are committed to the consumer group when Spark says that a batch is done (`commit`), and
 when it asks what comes behind a batch (`latestOffset`): only that is called after the last batch of
-AvailableNow. Committing is best effort: a locked store does not stop a query.
+AvailableNow. Which queues are read, and how far the group is: see consumer.py.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from rocketpy.broker_core.errors import RocketPyError, StoreError
+from rocketpy.broker_core.errors import StoreError
 from rocketpy.connector.batch_reader import read_partition
+from rocketpy.connector.consumer import Consumer, consumer_of
 from rocketpy.connector.data_loss import lost_queues, readable, report
 from rocketpy.connector.offsets import MessageQueue, Positions, SourceOffset
 from rocketpy.connector.partitions import QueuePartition
@@ -39,7 +40,6 @@ from rocketpy.connector.planning import (
     total,
     waiting_ranges,
 )
-from rocketpy.connector.positions import Place, resolve
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store_backend import StoreBackend
 from rocketpy.connector.topics import held_ranges
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 _ATTEMPTS, _PAUSE_S = 5, 0.2
-_COMMIT_PAUSE_S = 5.0
+_OPEN = ("_backend", "_consumer")  # what stays in the process that plans
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -58,18 +58,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options.for_stream(), schema
         self._target: Positions | None = None  # where AvailableNow ends
-        self._committed: Positions | None = None
         self._waiting_since = time.monotonic()
-        self._no_commit_before = 0.0
         make_ready()
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks get a copy: nothing that is open may travel with it.
-        return {name: value for name, value in vars(self).items() if name != "_backend"}
+        return {name: value for name, value in vars(self).items() if name not in _OPEN}
 
     @cached_property
     def _backend(self) -> StoreBackend:
         return StoreBackend(self._options.path)
+
+    @cached_property
+    def _consumer(self) -> Consumer:
+        return consumer_of(self._options, self._backend)
 
     def _held(self) -> dict[MessageQueue, tuple[int, int]]:
         return _patiently(lambda: held_ranges(self._options, self._backend, must_exist=False))
@@ -78,11 +80,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins."""
-        options, backend = self._options, self._backend
-        assert options.start is not None
-        held = _patiently(lambda: held_ranges(options, backend))
-        start = resolve(options.start, Place.EARLIEST, held, backend, options.group)
-        return SourceOffset.initial(start).to_json()
+        held = _patiently(lambda: held_ranges(self._options, self._backend))
+        return SourceOffset.initial(self._consumer.initial(held)).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return a limit, so that Spark hands one in: then those of the options hold, all of them.
@@ -102,25 +101,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return what is there now, for the progress of the query."""
-        return SourceOffset({queue: end for queue, (_, end) in self._held().items()}).to_json()
+        held = self._consumer.own(self._held())
+        return SourceOffset({queue: end for queue, (_, end) in held.items()}).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch; `start` itself if there is none yet."""
         begin = SourceOffset.from_json(start)
-        if not begin.is_initial:
-            self._commit_to_group(begin.positions)
         held = self._held()
-        losses = lost_queues(begin.positions, held)
+        losses = lost_queues(self._consumer.reading(begin.positions), held)
         report(losses, fail=self._options.fail_on_loss)
-        waiting = waiting_ranges(begin.positions, held, self._target)
+        positions, own = self._consumer.follow(begin, held)
+        waiting = waiting_ranges(positions, own, self._target)
         if not isinstance(limit, ReadAllAvailable):
             waiting = self._admitted(waiting)
         if not total(waiting) and not losses:
-            if self._target is not None and not begin.is_initial:
-                self._commit_to_group(begin.positions, is_last_chance=True)
+            if self._target is not None:
+                self._consumer.finish(begin)
             return start
         self._waiting_since = time.monotonic()
-        return begin.advanced({queue: part.end for queue, part in waiting.items()}).to_json()
+        gained = {queue: at for queue, at in positions.items() if begin.positions.get(queue) != at}
+        ends = {queue: part.end for queue, part in waiting.items()}
+        return begin.advanced(ends, gained).to_json()
 
     def _admitted(self, waiting: dict[MessageQueue, QueueRange]) -> dict[MessageQueue, QueueRange]:
         """Return what of it the options let into one batch."""
@@ -140,8 +141,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the ranges between two offsets, cut into tasks."""
         begin, stop = SourceOffset.from_json(start), SourceOffset.from_json(end)
-        origin = begin.positions if stop.began is None else stop.began
-        ranges, losses = readable(origin, stop.positions, self._held())
+        held = self._held()
+        self._consumer.arrive(held)
+        origin = self._consumer.origin(begin.origin_of(stop), stop.positions)
+        ranges, losses = readable(origin, stop.positions, held)
         report(losses, fail=self._options.fail_on_loss)
         options = self._options
         parts = split(
@@ -159,20 +162,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Note for the group that a batch is done."""
-        self._commit_to_group(SourceOffset.from_json(end).positions)
-
-    def _commit_to_group(self, positions: Positions, *, is_last_chance: bool = False) -> None:
-        group = self._options.group
-        if not self._options.commits or group is None or positions == self._committed:
-            return
-        if time.monotonic() < self._no_commit_before and not is_last_chance:
-            return
-        try:
-            self._backend.commit(group, positions)
-            self._committed = positions
-        except (RocketPyError, OSError) as cause:
-            log.warning("offsets of group %s were not committed, trying again: %s", group, cause)
-            self._no_commit_before = time.monotonic() + _COMMIT_PAUSE_S
+        self._consumer.commit(SourceOffset.from_json(end).positions)
 
 
 def _patiently(look: Callable[[], _Result]) -> _Result:

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
+from tests.connector.test_member_options import BAD as MEMBER_BAD
 
 from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.option_tables import READ_OPTIONS
@@ -168,7 +169,7 @@ def test_a_wrong_option_is_refused_with_its_name_and_a_remedy(
 
 
 def test_every_option_is_in_the_table_of_wrong_ones() -> None:
-    named = {option for _, option, _ in BAD}
+    named = {option for _, option, _ in BAD} | {option for _, option, _ in MEMBER_BAD}
     without_wrong_values = {"columns"}  # names are checked by the schema
     assert {option.name for option in READ_OPTIONS} - named == without_wrong_values
 

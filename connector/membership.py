@@ -1,0 +1,218 @@
+"""A stream as a member of its consumer group: it reads the queues that are its own, no others.
+
+Between two batches, when nothing is in hand, the member commits what is done, makes the next
+generation if members or queues changed and nobody else has, gives up what belongs to others, and
+takes what is its own and free. A thread keeps the lease while a batch runs; without a lease that
+holds, no batch is planned.
+
+Where a queue is read on: behind the member's last batch, or at the group's offset if that is
+further, as another has read it since. The start of a queue that the group never read is committed
+before its first message is read: whoever comes next begins there.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+
+from rocketpy.broker_core.errors import (
+    MemberNotFoundError,
+    MemberReplacedError,
+    RocketPyError,
+    StoreLockedError,
+)
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.rebalance.catalogue import StrategyChoice
+from rocketpy.broker_core.rebalance.handover import hand_over
+from rocketpy.broker_core.rebalance.membership import Identity, Member
+from rocketpy.broker_core.rebalance.registry import Registry
+from rocketpy.connector.offsets import Positions
+from rocketpy.connector.planning import Held
+from rocketpy.connector.store_backend import StoreBackend
+
+log = logging.getLogger(__name__)
+
+_RENEWALS = 3  # in the time of a lease
+Starts = Callable[[Held], Positions]  # where queues begin that the group never read
+
+
+class GroupMember:
+    """The member that a stream is. Made and used in the process that plans; not to be pickled."""
+
+    def __init__(
+        self,
+        who: tuple[str, str],
+        backend: StoreBackend,
+        *,
+        lease_ms: int,
+        strategy: StrategyChoice | None,
+    ) -> None:
+        self._who = Identity(*who, uuid.uuid4().hex)
+        self._backend, self._lease_ms, self._strategy = backend, lease_ms, strategy
+        self._member: Member | None = None  # as the store knew it last
+        self._stop: threading.Event | None = None
+
+    @property
+    def holds(self) -> frozenset[MessageQueue]:
+        """The queues that it reads now."""
+        return self._member.holds if self._member else frozenset()
+
+    @property
+    def _registry(self) -> Registry:
+        return self._backend.registry()  # the backend may have opened its store anew
+
+    # --- between batches ------------------------------------------------------------------------
+
+    def arrive(self, held: Held) -> None:
+        """Join the group, if it has not yet; follow() does so too."""
+        if self._member is None:
+            try:
+                with self._backend.locked():
+                    self._enter(held)
+            except StoreLockedError as cause:
+                log.warning("member %s joins later: %s", self._who.name, cause)
+
+    def follow(self, done: Positions, held: Held, starts: Starts) -> dict[MessageQueue, int]:
+        """Return where each queue of this member is read on; none while it has no lease.
+
+        `done` is where its last batch ended; nothing may be in hand.
+
+        Raises:
+            MemberReplacedError: another query joined under its name.
+        """
+        try:
+            if self._is_settled(done, held):
+                return self._positions(done, held)
+            with self._backend.locked():
+                self._enter(held)
+                self._commit(done, held)
+                self._rebalance()
+                self._member = self._registry.hand_over(self._who)
+                self._begin(held, starts)
+            return self._positions(done, held)
+        except StoreLockedError as cause:
+            # Who has the lock, a broker, keeps the others from taking queues as well.
+            log.warning("member %s cannot follow its group now: %s", self._who.name, cause)
+            return self._positions(done, held) if self._has_lease() else {}
+
+    def _is_settled(self, done: Positions, held: Held) -> bool:
+        """Whether nothing is to be done that needs the lock."""
+        group, name = self._who.group, self._who.name
+        members, generation = self._registry.members(group), self._registry.generation(group)
+        me = members.get(name)
+        if self._member is None or me is None or not self._has_lease():
+            return False
+        is_as_known = (me.token, me.topics) == (self._who.token, _topics(held))
+        if not is_as_known or self._registry.is_due(group, members, generation):
+            return False
+        after = hand_over(members, self._who, generation)[name]  # would anything change hands?
+        is_taken_up = self.holds & held.keys() <= self._committed(held).keys()
+        return (
+            after == me and me.holds == self.holds and is_taken_up and not self._ahead(done, held)
+        )
+
+    def _has_lease(self) -> bool:
+        return self._member is not None and self._member.is_alive(
+            self._backend.store.clock.now_ms()
+        )
+
+    def _enter(self, held: Held) -> None:
+        """Join, or renew the lease."""
+        topics = _topics(held)
+        if self._member is None:
+            self._member = self._registry.join(self._who, topics, self._lease_ms)
+        else:
+            try:
+                self._member = self._registry.renew(self._who, topics)
+            except MemberNotFoundError:
+                log.warning("%s was taken for dead; it joins again", self._who.name)
+                self._member = self._registry.join(self._who, topics, self._lease_ms)
+        self._keep_lease()
+
+    def _rebalance(self) -> None:
+        group = self._who.group
+        members, generation = self._registry.members(group), self._registry.generation(group)
+        if self._registry.is_due(group, members, generation):
+            self._registry.rebalance(group, self._strategy, made_by=self._who.name)
+
+    # --- offsets --------------------------------------------------------------------------------
+
+    def _committed(self, held: Held) -> dict[MessageQueue, int]:
+        return self._backend.committed(self._who.group, _topics(held))
+
+    def _positions(self, done: Positions, held: Held) -> dict[MessageQueue, int]:
+        committed = self._committed(held)
+        return {
+            queue: _further(done.get(queue), committed.get(queue), held[queue][1])
+            for queue in sorted(self.holds)
+            if queue in held and (queue in done or queue in committed)
+        }
+
+    def _ahead(self, done: Positions, held: Held) -> dict[MessageQueue, int]:
+        """Return what is done and to be committed, of the queues that it holds."""
+        committed = self._committed(held)
+        return {
+            queue: done[queue]
+            for queue in self.holds & done.keys()
+            if queue in held
+            and _further(done[queue], committed.get(queue), held[queue][1]) != committed.get(queue)
+        }
+
+    def _commit(self, done: Positions, held: Held) -> None:
+        ahead = self._ahead(done, held)
+        if ahead:
+            self._backend.commit(self._who.group, ahead)
+
+    def _begin(self, held: Held, starts: Starts) -> None:
+        """Commit where queues begin that the group never read."""
+        new = self.holds & held.keys() - self._committed(held).keys()
+        if new:
+            first = starts(held)
+            self._backend.commit(self._who.group, {queue: first[queue] for queue in new})
+
+    # --- the lease ------------------------------------------------------------------------------
+
+    def _keep_lease(self) -> None:
+        if self._stop is None:
+            self._stop = threading.Event()
+            keeper = threading.Thread(
+                target=self._renew_until, args=(self._stop,), name="rocketpy-lease", daemon=True
+            )
+            keeper.start()
+
+    def _renew_until(self, stop: threading.Event) -> None:
+        while not stop.wait(self._lease_ms / 1000 / _RENEWALS):
+            try:
+                with self._backend.locked():
+                    if self._member is not None and not stop.is_set():
+                        self._member = self._registry.renew(self._who)
+            except (MemberNotFoundError, MemberReplacedError) as cause:
+                log.warning("%s", cause)  # follow() joins again, or says so
+            except (RocketPyError, OSError) as cause:
+                log.warning("the lease of %s was not renewed: %s", self._who.name, cause)
+
+    def leave(self) -> None:
+        """Give up all queues; what is done must have been committed."""
+        if self._stop is not None:
+            self._stop.set()
+            self._stop = None
+        self._member = None
+        try:
+            self._registry.leave(self._who)
+        except StoreLockedError as cause:
+            log.warning("member %s leaves when its lease is over: %s", self._who.name, cause)
+
+
+def _topics(held: Held) -> tuple[str, ...]:
+    return tuple(sorted({queue.topic for queue in held}))
+
+
+def _further(done: int | None, committed: int | None, end: int) -> int:
+    """Return the further of two positions; one behind the end is of a queue that was made anew."""
+    if done is None or committed is None:
+        position = committed if done is None else done
+        assert position is not None
+        return position
+    return done if committed > end else max(done, committed)

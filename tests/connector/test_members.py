@@ -1,0 +1,282 @@
+"""Streams that share a group: what each plans, batch by batch, without a Spark around them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from tests.connector.streams import reader_of, send
+
+import rocketpy
+from rocketpy.broker_core.clock import ManualClock, SystemClock
+from rocketpy.broker_core.errors import MemberReplacedError, StoreLockedError
+from rocketpy.connector.consumer import MemberConsumer
+from rocketpy.connector.data_loss import DataLossError
+from rocketpy.connector.offsets import SourceOffset
+from rocketpy.connector.partitions import QueuePartition
+from rocketpy.connector.stream_reader import StreamReader
+
+Offset = dict[str, Any]
+Read = list[tuple[str, int, int, int]]  # topic, queue, first offset, offset behind the last
+TOPIC = {"topic": "orders"}
+LONG_AFTER_MS = 3_600_000
+
+
+class Query:
+    """What Spark does with the reader of a stream: plan a batch, read it, plan the next."""
+
+    def __init__(self, store: rocketpy.Store, member: str, **options: object) -> None:
+        given: dict[str, object] = {"consumerGroup": "billing", "member": member} | options
+        self.reader = reader_of(store, **({} if "topicPattern" in given else TOPIC), **given)
+        self.at: Offset = self.reader.initialOffset()
+        self.planned: list[tuple[Offset, Offset]] = []  # as the checkpoint keeps them
+
+    def batch(self) -> Read:
+        """Run a batch to its end; return what it read."""
+        self.plan()
+        return self.finish()
+
+    def plan(self) -> Read:
+        """Plan a batch, which is in hand from then on; return what it reads."""
+        end = self.reader.latestOffset(self.at, ReadAllAvailable())
+        if json.dumps(end) == json.dumps(self.at):
+            self.planned.append((self.at, self.at))
+            return []
+        self.planned.append((self.at, end))
+        return self.replay(self.reader)
+
+    def replay(self, reader: StreamReader) -> Read:
+        """Return what the last batch reads for a reader, as after a restart."""
+        start, end = (json.loads(json.dumps(each)) for each in self.planned[-1])
+        found = []
+        for task in reader.partitions(start, end) if start != end else []:
+            assert isinstance(task, QueuePartition)
+            found += [(p.queue.topic, p.queue.queue_id, p.start, p.end) for p in task.ranges]
+        return sorted(found)
+
+    def finish(self) -> Read:
+        """End the batch in hand."""
+        done = self.replay(self.reader)
+        self.at = self.planned[-1][1]
+        self.reader.commit(self.at)
+        return done
+
+    def queues(self) -> list[int]:
+        """Return the queues that it holds."""
+        consumer = self.reader._consumer
+        assert isinstance(consumer, MemberConsumer)
+        return sorted(queue.queue_id for queue in consumer._member.holds)
+
+    def leave(self) -> None:
+        """End as AvailableNow does."""
+        self.reader._consumer.finish(SourceOffset.from_json(self.at))
+
+    def die(self) -> None:
+        """Cease to renew the lease."""
+        consumer = self.reader._consumer
+        assert isinstance(consumer, MemberConsumer)
+        stop = consumer._member._stop
+        assert stop is not None
+        stop.set()
+
+
+@pytest.fixture
+def store(store: rocketpy.Store) -> rocketpy.Store:
+    """A topic of four queues with ten messages each."""
+    store.create_topic("orders", 4)
+    for queue_id in range(4):
+        send(store, *map(str, range(10)), queue_id=queue_id)
+    return store
+
+
+def bury_the_dead(store: rocketpy.Store, *alive: Query) -> None:
+    """Let the leases of all others be over."""
+    later = ManualClock(SystemClock().now_ms() + LONG_AFTER_MS)
+    with rocketpy.open(store.path, clock=later) as future:
+        future.join("billing", "gravedigger", "orders")
+        future.leave("billing", "gravedigger")
+    for query in alive:
+        query.batch()
+
+
+def test_a_member_alone_reads_all_queues(store: rocketpy.Store) -> None:
+    query = Query(store, "a")
+    assert query.batch() == [("orders", queue_id, 0, 10) for queue_id in range(4)]
+    assert query.batch() == []
+    assert store.committed("billing", "orders") == dict.fromkeys(range(4), 10)
+
+
+def test_a_second_member_waits_until_the_first_has_done_its_batch(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    first.plan()
+    assert second.batch() == []
+    generation = store.generation("billing")
+    assert generation is not None
+    assert (generation.number, generation.made_by, generation.reason) == (2, "b", "b joined")
+    assert second.batch() == []
+    first.finish()
+    assert second.batch() == []  # done, but not committed yet
+    assert first.batch() == []
+    assert (first.queues(), second.queues()) == ([0, 1], [])
+    for queue_id in range(4):
+        send(store, "new", queue_id=queue_id)
+    assert second.batch() == [("orders", 2, 10, 11), ("orders", 3, 10, 11)]
+    assert first.batch() == [("orders", 0, 10, 11), ("orders", 1, 10, 11)]
+
+
+def test_a_planned_batch_reads_the_same_when_it_is_planned_again(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    first.batch()
+    second.batch()
+    first.batch()
+    send(store, "new", queue_id=2)
+    planned = second.plan()
+    assert planned == [("orders", 2, 10, 11)]
+    send(store, "newer", queue_id=2)
+    again = Query(store, "b")  # the process that plans, started anew
+    assert second.replay(again.reader) == planned
+    again.at = second.planned[-1][1]
+    assert again.batch() == [("orders", 2, 11, 12)]
+
+
+def test_a_queue_that_comes_back_is_read_on_where_the_other_left_off(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    first.batch()
+    second.batch()
+    first.batch()
+    send(store, "for b", queue_id=3)
+    assert second.batch() == [("orders", 3, 10, 11)]
+    second.batch()
+    second.leave()
+    send(store, "for a", queue_id=3)
+    planned = first.plan()
+    assert planned == [("orders", 3, 11, 12)]
+    assert first.planned[-1][1]["began"] == {"orders": {"rocketpy:3": 11}}
+    assert first.replay(Query(store, "a").reader) == planned
+
+
+def test_what_a_dead_member_had_in_hand_is_read_by_its_successor(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    first.plan()
+    first.die()
+    second.batch()
+    bury_the_dead(store)
+    assert second.batch() == [("orders", queue_id, 0, 10) for queue_id in range(4)]
+
+
+def test_a_member_taken_for_dead_commits_nothing_and_begins_anew(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    first.plan()
+    first.die()
+    second.batch()
+    bury_the_dead(store)
+    second.plan()  # all four queues are in its hand now
+    first.finish()
+    assert first.batch() == []
+    assert first.queues() == []
+    assert store.committed("billing", "orders") == dict.fromkeys(range(4), 0)
+    second.finish()
+    second.batch()
+    first.batch()
+    assert (first.queues(), second.queues()) == ([0, 1], [2, 3])
+    assert store.committed("billing", "orders") == dict.fromkeys(range(4), 10)
+
+
+def test_a_second_query_of_the_same_name_stops_the_first(store: rocketpy.Store) -> None:
+    first = Query(store, "a")
+    first.batch()
+    first.batch()
+    assert Query(store, "a").batch() == []
+    with pytest.raises(MemberReplacedError, match="give each query a member name of its own"):
+        first.batch()
+
+
+def test_a_new_topic_of_a_pattern_is_shared_as_well(store: rocketpy.Store) -> None:
+    first, second = (Query(store, name, topicPattern="orders.*") for name in "ab")
+    for query in (first, second, first, second):
+        query.batch()
+    send(store, "x", topic="orders-eu", queue_id=1)
+    read = [row for query in (first, second, first, second) for row in query.batch()]
+    assert read == [("orders-eu", 1, 0, 1)]
+
+
+def test_where_the_group_never_read_the_options_say_where_to_begin(store: rocketpy.Store) -> None:
+    first = Query(store, "a", startingOffsets="latest")
+    assert first.batch() == []
+    assert store.committed("billing", "orders") == dict.fromkeys(range(4), 10)
+    first.die()
+    send(store, "new")
+    second = Query(store, "b", startingOffsets="latest")
+    second.batch()
+    bury_the_dead(store)
+    assert second.batch() == [("orders", 0, 10, 11)]  # what came in between is not passed over
+
+
+def test_the_strategy_of_the_options_and_then_that_of_the_last_generation(
+    store: rocketpy.Store,
+) -> None:
+    first, second = Query(store, "a", rebalanceStrategy="circle"), Query(store, "b")
+    for query in (first, second, first, second):
+        query.batch()
+    assert (first.queues(), second.queues()) == ([0, 2], [1, 3])
+
+
+def test_a_generation_made_elsewhere_is_followed(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    for query in (first, second, first, second):
+        query.batch()
+    table = {"a": {"orders": [3]}, "b": {"orders": [0, 1, 2]}}
+    store.rebalance("billing", f"config:{json.dumps(table)}")
+    for query in (first, second, first, second):
+        query.batch()
+    assert (first.queues(), second.queues()) == ([3], [0, 1, 2])
+
+
+def test_the_progress_speaks_of_the_queues_that_are_its_own(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    for query in (first, second, first, second):
+        query.batch()
+    reported = second.reader.reportLatestOffset()
+    assert reported == {"version": 1, "offsets": {"orders": {"rocketpy:2": 10, "rocketpy:3": 10}}}
+
+
+def test_nothing_is_written_while_nothing_changes(store: rocketpy.Store) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    first.plan()
+    second.batch()
+    path = store.path / "rocketpy" / "members" / "billing.json"
+    before = path.stat()
+    for _ in range(5):
+        second.batch()  # waits
+    assert path.stat().st_ino == before.st_ino
+
+
+def test_a_member_without_a_lease_plans_nothing_while_the_store_is_locked(
+    store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = Query(store, "a")
+    query.batch()
+    send(store, "new")
+    backend = query.reader._backend
+    monkeypatch.setattr(backend, "locked", locked_elsewhere)
+    assert query.batch() == [("orders", 0, 10, 11)]
+    monkeypatch.setattr(backend.store, "clock", ManualClock(SystemClock().now_ms() + LONG_AFTER_MS))
+    send(store, "newer")
+    assert query.batch() == []
+
+
+def locked_elsewhere() -> Any:
+    raise StoreLockedError("store", 1, 1.0)
+
+
+def test_a_topic_that_goes_with_unread_messages_is_a_loss(store: rocketpy.Store) -> None:
+    query = Query(store, "a")
+    query.batch()
+    with store._store.locked():
+        store._store.topics.delete("orders", now_ms=0)
+    shutil.rmtree(store.path / "consumequeue" / "orders")
+    with pytest.raises(DataLossError, match="there is no such queue any more"):
+        query.batch()
