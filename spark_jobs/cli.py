@@ -10,6 +10,7 @@ import typer
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli import main as run
 from rocketpy.spark_jobs.commands import doctor, replay
+from rocketpy.spark_jobs.commands.rebalance import rebalance
 from rocketpy.spark_jobs.commands.redeliver import redeliver
 
 job_app = typer.Typer(
@@ -21,6 +22,7 @@ app.add_typer(job_app, name="job")
 app.command(help=doctor.HELP)(doctor.doctor)
 job_app.command()(redeliver)
 job_app.command(help=replay.HELP)(replay.replay)
+job_app.command()(rebalance)
 
 
 def main() -> None:

@@ -7,6 +7,9 @@ the other. Writers hold the store's lock; numbers only grow.
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import GENERATIONS
 
 VERSION = 1
+_PUBLISHED_AT_ONCE = 500
 _REMEDY = "remove it, if need be: the members of the group, or the rebalance job, make the next one"
 
 
@@ -57,6 +61,39 @@ def write_generation(root: Path, group: str, generation: Generation, disk: Disk)
     path = generation_path(root, group)
     disk.make_folder(path.parent)
     disk.replace(path, encode_generation(generation))
+
+
+def publish_generations(
+    root: Path,
+    made: Mapping[str, tuple[int, bytes]],
+    disk: Disk,
+    locked: Callable[[], AbstractContextManager[None]],
+) -> set[str]:
+    """Make many generations the newest, durably; return the groups whose newest is another now.
+
+    `made` has for each group the number that its generation follows (0: none), and its bytes. All
+    are written first; the store's lock is held to give them their names, some hundred at a time.
+    """
+    disk.make_folder(root / GENERATIONS)
+    token = uuid.uuid4().hex
+    staged = {
+        group: disk.stage(generation_path(root, group), data, token)
+        for group, (_, data) in made.items()
+    }
+    disk.sync_all()
+    changed = set[str]()
+    groups = list(staged)
+    for start in range(0, len(groups), _PUBLISHED_AT_ONCE):
+        with locked():
+            for group in groups[start : start + _PUBLISHED_AT_ONCE]:
+                newest = read_generation(root, group)
+                if (newest.number if newest else 0) == made[group][0]:
+                    staged[group].replace(generation_path(root, group))
+                else:
+                    staged[group].unlink()
+                    changed.add(group)
+    disk.sync_folder(root / GENERATIONS)
+    return changed
 
 
 def generation_path(root: Path, group: str) -> Path:

@@ -190,6 +190,21 @@ class Disk:
             raise_if_full(cause, path, len(data))
             raise
 
+    def stage(self, path: Path, data: bytes, token: str) -> Path:
+        """Write what shall replace a file, under a name that nobody else uses; not durable yet."""
+        temporary = path.with_name(f".{path.name}.{token}{_UNFINISHED}")
+        try:
+            temporary.write_bytes(data)
+        except OSError as cause:
+            temporary.unlink(missing_ok=True)
+            raise_if_full(cause, path, len(data))
+            raise
+        return temporary
+
+    def sync_all(self) -> None:
+        """Return when everything that was written is durable: one wait for thousands of files."""
+        os.sync()
+
     def rename(self, old: Path, new: Path) -> None:
         """Rename durably, over what is there."""
         old.replace(new)

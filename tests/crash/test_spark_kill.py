@@ -80,15 +80,23 @@ class Driver:
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """Kill all at once; Spark's Python daemon is in another process group, so by session."""
-        while pids := list(session_members(self._process.pid)):
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._process.wait()
+        """Kill all at once."""
+        kill_session(self._process)
 
     def log(self) -> str:
         return (self._folder / "driver.log").read_text()[-10_000:]
+
+
+def kill_session(leader: subprocess.Popen[bytes]) -> None:
+    """Kill a driver and all that it started.
+
+    Spark's Python daemon is in another process group, so by session.
+    """
+    while pids := list(session_members(leader.pid)):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        leader.wait()
 
 
 def session_members(session: int) -> Iterator[int]:

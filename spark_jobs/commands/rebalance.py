@@ -1,0 +1,93 @@
+"""`rocketpy job rebalance`: what moved and why, as a table or as JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rocketpy.broker_core.cli.terminal import count_text
+from rocketpy.broker_core.rebalance.catalogue import parse_strategy
+
+if TYPE_CHECKING:
+    from rocketpy.spark_jobs.rebalance import GroupOutcome
+
+_MOST_ROWS = 100
+
+
+def rebalance(
+    path: Annotated[Path, typer.Argument(help="The store.")],
+    group: Annotated[
+        list[str] | None, typer.Option(help="Only this group; may be given several times.")
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="averagely, circle, config, machineRoom, machineRoomNearby, "
+            "consistentHash or backlog; without it, what each group had."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would move, and write nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each group.")] = False,
+    cores: Annotated[str, typer.Option(help="How many cores Spark takes.")] = "*",
+) -> None:
+    """Divide the queues of consumer groups among the members that live.
+
+    Groups are those whose members have joined: streams with the options consumerGroup and member.
+    """  # fmt: skip
+    if strategy is not None:
+        parse_strategy(strategy)  # before Spark is started
+    from rocketpy.connector.session import local_spark
+    from rocketpy.spark_jobs import rebalance as job
+
+    outcomes = job.rebalance(
+        local_spark(cores), path, groups=group, strategy=strategy, dry_run=dry_run
+    )
+    if as_json:
+        for outcome in outcomes:
+            typer.echo(orjson.dumps(asdict(outcome)).decode())
+        return
+    console = Console(highlight=False)
+    told = [outcome for outcome in outcomes if outcome.status != job.SAME]
+    if told:
+        console.print(_table(told[:_MOST_ROWS], dry_run=dry_run))
+    if len(told) > _MOST_ROWS:
+        more = count_text(len(told) - _MOST_ROWS, "more group")
+        console.print(Text(f"and {more}: --json shows all", style="dim"))
+    console.print(_summary(outcomes, dry_run=dry_run))
+
+
+def _table(outcomes: Sequence[GroupOutcome], *, dry_run: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    numbers = ("Members", "Queues", "Lag", "Moved")
+    for name in ("Group", "Generation", *numbers, "From whom to whom", "Why"):
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    for each in outcomes:
+        numbers_of = (each.members, each.queues, each.lag, each.moved)
+        cells = [f"{number:,}" for number in numbers_of]
+        table.add_row(each.group, _generation(each, dry_run), *cells, each.moves, each.reason)
+    return table
+
+
+def _generation(outcome: GroupOutcome, dry_run: bool) -> Text:
+    if outcome.status == "made":
+        old = str(outcome.before or "none")
+        return Text(f"{old} → {outcome.after}", style="" if dry_run else "green")
+    return Text(outcome.status, style="red" if outcome.status == "refused" else "yellow")
+
+
+def _summary(outcomes: Sequence[GroupOutcome], *, dry_run: bool) -> Text:
+    made = [outcome for outcome in outcomes if outcome.status == "made"]
+    moved = count_text(sum(outcome.moved for outcome in made), "queue")
+    verb = "would move" if dry_run else "moved"
+    groups = count_text(len(outcomes), "group")
+    return Text(f"{groups}, {count_text(len(made), 'new generation')}, {moved} {verb}")
