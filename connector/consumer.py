@@ -39,6 +39,9 @@ class Consumer(Protocol):
     def own(self, held: Held) -> Held:
         """Return the queues that it reads, of those that there are."""
 
+    def standing(self) -> Positions | None:
+        """Return where it reads on in queues that it took up, none of it read yet."""
+
     def follow(self, begin: SourceOffset, held: Held) -> tuple[Positions, Held]:
         """Note what is done up to `begin`; return where to read on, and the queues to read."""
 
@@ -85,6 +88,10 @@ class LoneConsumer:
     def own(self, held: Held) -> Held:
         """Return all of them."""
         return held
+
+    def standing(self) -> Positions | None:
+        """Return nothing: a queue that comes is read from its begin."""
+        return None
 
     def follow(self, begin: SourceOffset, held: Held) -> tuple[Positions, Held]:
         """Note what is done; return all of both."""
@@ -149,6 +156,7 @@ class MemberConsumer:
         assert options.group is not None
         assert options.member is not None
         self._options, self._backend = options, backend
+        self._positions: Positions = {}
         self._member = GroupMember(
             (options.group, options.member.name),
             backend,
@@ -172,10 +180,14 @@ class MemberConsumer:
         """Return the queues that it holds."""
         return {queue: held[queue] for queue in self._member.holds & held.keys()}
 
+    def standing(self) -> Positions | None:
+        """Return where it reads on, as the last look told."""
+        return self._positions
+
     def follow(self, begin: SourceOffset, held: Held) -> tuple[Positions, Held]:
         """Commit what is done, give up and take queues; return where to read on in its own."""
-        positions = self._member.follow(begin.positions, held, self._starts)
-        return positions, {queue: held[queue] for queue in positions}
+        self._positions = self._member.follow(begin.positions, held, self._starts)
+        return self._positions, {queue: held[queue] for queue in self._positions}
 
     def _starts(self, held: Held) -> Positions:
         options = self._options

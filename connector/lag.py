@@ -31,8 +31,10 @@ def messages_behind(progress: Mapping[str, Any] | str) -> dict[str, int]:
         end, latest = _offset(source["endOffset"]), _offset(source["latestOffset"])
         if end is None or latest is None:
             continue
+        taken_up = latest.began or {}  # queues of a member that no batch has read yet
         for queue, position in latest.positions.items():
-            behind[queue.topic] += max(position - end.positions.get(queue, 0), 0)
+            read_to = end.positions.get(queue, taken_up.get(queue, 0))
+            behind[queue.topic] += max(position - read_to, 0)
     return dict(behind)
 
 

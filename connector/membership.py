@@ -13,21 +13,24 @@ before its first message is read: whoever comes next begins there.
 from __future__ import annotations
 
 import logging
-import threading
+import time
 import uuid
 from collections.abc import Callable
 
 from rocketpy.broker_core.errors import (
     MemberNotFoundError,
     MemberReplacedError,
+    RebalanceError,
     RocketPyError,
     StoreLockedError,
 )
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.catalogue import StrategyChoice
+from rocketpy.broker_core.rebalance.generation import Generation
 from rocketpy.broker_core.rebalance.handover import hand_over
-from rocketpy.broker_core.rebalance.membership import Identity, Member
+from rocketpy.broker_core.rebalance.membership import Identity, Member, Members
 from rocketpy.broker_core.rebalance.registry import Registry
+from rocketpy.connector.lease import LeaseKeeper
 from rocketpy.connector.offsets import Positions
 from rocketpy.connector.planning import Held
 from rocketpy.connector.store_backend import StoreBackend
@@ -35,6 +38,7 @@ from rocketpy.connector.store_backend import StoreBackend
 log = logging.getLogger(__name__)
 
 _RENEWALS = 3  # in the time of a lease
+_REBALANCE_PAUSE_S = 5.0
 Starts = Callable[[Held], Positions]  # where queues begin that the group never read
 
 
@@ -52,7 +56,8 @@ class GroupMember:
         self._who = Identity(*who, uuid.uuid4().hex)
         self._backend, self._lease_ms, self._strategy = backend, lease_ms, strategy
         self._member: Member | None = None  # as the store knew it last
-        self._stop: threading.Event | None = None
+        self._keeper: LeaseKeeper | None = None
+        self._no_rebalance_before = 0.0
 
     @property
     def holds(self) -> frozenset[MessageQueue]:
@@ -105,7 +110,7 @@ class GroupMember:
         if self._member is None or me is None or not self._has_lease():
             return False
         is_as_known = (me.token, me.topics) == (self._who.token, _topics(held))
-        if not is_as_known or self._registry.is_due(group, members, generation):
+        if not is_as_known or self._is_due(members, generation):
             return False
         after = hand_over(members, self._who, generation)[name]  # would anything change hands?
         is_taken_up = self.holds & held.keys() <= self._committed(held).keys()
@@ -119,23 +124,47 @@ class GroupMember:
         )
 
     def _enter(self, held: Held) -> None:
-        """Join, or renew the lease."""
+        """Join, or see to it that the lease holds."""
         topics = _topics(held)
         if self._member is None:
             self._member = self._registry.join(self._who, topics, self._lease_ms)
+        elif (fresh := self._fresh(topics)) is not None:
+            self._member = fresh
         else:
             try:
                 self._member = self._registry.renew(self._who, topics)
             except MemberNotFoundError:
                 log.warning("%s was taken for dead; it joins again", self._who.name)
                 self._member = self._registry.join(self._who, topics, self._lease_ms)
-        self._keep_lease()
+        if self._keeper is None:
+            self._keeper = LeaseKeeper(self, self._lease_ms / 1000 / _RENEWALS)
+
+    def _fresh(self, topics: tuple[str, ...]) -> Member | None:
+        """Return this member as the store knows it, if that need not be written anew."""
+        me = self._registry.members(self._who.group).get(self._who.name)
+        if me is None or (me.token, me.topics) != (self._who.token, topics):
+            return None
+        is_long = me.until_ms - self._backend.store.clock.now_ms() > self._lease_ms / 2
+        return me if is_long else None
 
     def _rebalance(self) -> None:
         group = self._who.group
         members, generation = self._registry.members(group), self._registry.generation(group)
-        if self._registry.is_due(group, members, generation):
+        if not self._is_due(members, generation):
+            return
+        try:
             self._registry.rebalance(group, self._strategy, made_by=self._who.name)
+        except RebalanceError as cause:
+            if generation is None:
+                raise
+            # One that joins under a name that does not fit must not stop those who read.
+            log.warning("group %s stays as it is: %s", group, cause)
+            self._no_rebalance_before = time.monotonic() + _REBALANCE_PAUSE_S
+
+    def _is_due(self, members: Members, generation: Generation | None) -> bool:
+        if time.monotonic() < self._no_rebalance_before:
+            return False
+        return self._registry.is_due(self._who.group, members, generation)
 
     # --- offsets --------------------------------------------------------------------------------
 
@@ -174,30 +203,22 @@ class GroupMember:
 
     # --- the lease ------------------------------------------------------------------------------
 
-    def _keep_lease(self) -> None:
-        if self._stop is None:
-            self._stop = threading.Event()
-            keeper = threading.Thread(
-                target=self._renew_until, args=(self._stop,), name="rocketpy-lease", daemon=True
-            )
-            keeper.start()
-
-    def _renew_until(self, stop: threading.Event) -> None:
-        while not stop.wait(self._lease_ms / 1000 / _RENEWALS):
-            try:
-                with self._backend.locked():
-                    if self._member is not None and not stop.is_set():
-                        self._member = self._registry.renew(self._who)
-            except (MemberNotFoundError, MemberReplacedError) as cause:
-                log.warning("%s", cause)  # follow() joins again, or says so
-            except (RocketPyError, OSError) as cause:
-                log.warning("the lease of %s was not renewed: %s", self._who.name, cause)
+    def renew(self) -> None:
+        """Begin the lease again; what keeps it from doing so is logged."""
+        try:
+            with self._backend.locked():
+                if self._member is not None:
+                    self._member = self._registry.renew(self._who)
+        except (MemberNotFoundError, MemberReplacedError) as cause:
+            log.warning("%s", cause)  # follow() joins again, or says so
+        except (RocketPyError, OSError) as cause:
+            log.warning("the lease of %s was not renewed: %s", self._who.name, cause)
 
     def leave(self) -> None:
         """Give up all queues; what is done must have been committed."""
-        if self._stop is not None:
-            self._stop.set()
-            self._stop = None
+        if self._keeper is not None:
+            self._keeper.stop()
+            self._keeper = None
         self._member = None
         try:
             self._registry.leave(self._who)

@@ -102,7 +102,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return what is there now, for the progress of the query."""
         held = self._consumer.own(self._held())
-        return SourceOffset({queue: end for queue, (_, end) in held.items()}).to_json()
+        ends = {queue: end for queue, (_, end) in held.items()}
+        return SourceOffset(ends, began=self._consumer.standing()).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch; `start` itself if there is none yet."""

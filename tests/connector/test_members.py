@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -12,9 +15,10 @@ from tests.connector.streams import reader_of, send
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock, SystemClock
-from rocketpy.broker_core.errors import MemberReplacedError, StoreLockedError
+from rocketpy.broker_core.errors import MemberReplacedError, RebalanceError, StoreLockedError
 from rocketpy.connector.consumer import MemberConsumer
 from rocketpy.connector.data_loss import DataLossError
+from rocketpy.connector.lease import THREAD_NAME
 from rocketpy.connector.offsets import SourceOffset
 from rocketpy.connector.partitions import QueuePartition
 from rocketpy.connector.stream_reader import StreamReader
@@ -78,9 +82,8 @@ class Query:
         """Cease to renew the lease."""
         consumer = self.reader._consumer
         assert isinstance(consumer, MemberConsumer)
-        stop = consumer._member._stop
-        assert stop is not None
-        stop.set()
+        assert consumer._member._keeper is not None
+        consumer._member._keeper.stop()
 
 
 @pytest.fixture
@@ -235,12 +238,54 @@ def test_a_generation_made_elsewhere_is_followed(store: rocketpy.Store) -> None:
     assert (first.queues(), second.queues()) == ([3], [0, 1, 2])
 
 
+def test_a_strategy_that_cannot_divide_stops_only_who_would_be_the_first(
+    store: rocketpy.Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(RebalanceError, match="'rocketpy': tells no machine room"):
+        Query(store, "alone", rebalanceStrategy="machineRoomNearby").batch()
+    store.rebalance("billing", "averagely")
+    first, second = Query(store, "a"), Query(store, "b", rebalanceStrategy="machineRoomNearby")
+    second.batch()
+    assert "group billing stays as it is: the name 'rocketpy'" in caplog.text
+    first.batch()
+    bury_the_dead(store)  # the one that was alone, with the others
+    for query in (first, second, first, second):
+        query.batch()
+    assert (first.queues(), second.queues()) == ([0, 1], [2, 3])
+
+
 def test_the_progress_speaks_of_the_queues_that_are_its_own(store: rocketpy.Store) -> None:
     first, second = Query(store, "a"), Query(store, "b")
     for query in (first, second, first, second):
         query.batch()
-    reported = second.reader.reportLatestOffset()
-    assert reported == {"version": 1, "offsets": {"orders": {"rocketpy:2": 10, "rocketpy:3": 10}}}
+    send(store, "new", queue_id=2)
+    latest = second.reader.reportLatestOffset()
+    assert latest is not None
+    assert latest["offsets"] == {"orders": {"rocketpy:2": 11, "rocketpy:3": 10}}
+    progress = {"sources": [{"endOffset": second.at, "latestOffset": latest}]}
+    assert rocketpy.messages_behind(progress) == {"orders": 1}  # none of the two was read yet
+
+
+def test_the_lease_is_renewed_while_a_batch_is_in_hand(store: rocketpy.Store) -> None:
+    query = Query(store, "a", memberLease="1s")
+    query.plan()
+    before = store.members("billing")["a"]
+    while store.members("billing")["a"].until_ms == before.until_ms:
+        time.sleep(0.01)
+    assert store.members("billing")["a"].holds == before.holds
+    query.die()
+
+
+def test_a_lease_ends_with_its_query(store: rocketpy.Store) -> None:
+    others = {*threading.enumerate()}
+    query = Query(store, "a", memberLease="1s")
+    query.plan()
+    (keeper,) = {*threading.enumerate()} - others
+    assert keeper.name == THREAD_NAME
+    del query
+    gc.collect()
+    keeper.join()
+    assert not keeper.is_alive()
 
 
 def test_nothing_is_written_while_nothing_changes(store: rocketpy.Store) -> None:
