@@ -114,7 +114,8 @@ def _plan(
     if not groups:
         return []
     context = spark.sparkContext
-    tasks = max(1, min(len(groups) // _GROUPS_A_TASK, 4 * context.defaultParallelism))
+    # No more than there are cores: each task reads the offsets of all groups, one file.
+    tasks = max(1, min(len(groups) // _GROUPS_A_TASK, context.defaultParallelism))
     slices = context.parallelize(groups, tasks)
     planned = slices.mapPartitions(lambda names: plan_groups(path, names, strategy)).collect()
     return sorted(planned, key=lambda each: each.outcome.group)

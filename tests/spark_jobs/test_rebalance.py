@@ -84,7 +84,6 @@ def test_the_command_says_what_moved_and_why(spark: SparkSession, store: rocketp
     words = " ".join(shown.output.split())
     for part in ("none → 1", "nobody → a: 4,", "the first", "8 queues would move"):
         assert part in words
-    run(app, ["job", "rebalance", str(store.path)])
     lines = run(
         app, ["job", "rebalance", str(store.path), "--json", "--strategy", "machineRoomNearby"]
     )
