@@ -120,7 +120,7 @@ def apache_answers(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 def test_the_strategy_answers_as_apaches_own_class(name: str, apache_answers: list[object]) -> None:
     cases = all_cases()
     assert len(apache_answers) == len(cases) >= 400
-    answered = [pair for pair in zip(cases, apache_answers, strict=True)]
+    answered = zip(cases, apache_answers, strict=True)
     mine = [(one, theirs) for one, theirs in answered if one["strategy"] == name]
     assert len(mine) >= RANDOM_CASES
     assert [(our_answer(one), one) for one, _ in mine] == [(theirs, one) for one, theirs in mine]
