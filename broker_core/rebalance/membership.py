@@ -79,7 +79,8 @@ def write_members(root: Path, group: str, members: Members, disk: Disk) -> None:
     """Replace the members of a group durably. Call while holding the store's lock."""
     path = _path(root, group)
     if not members:
-        disk.remove(path)
+        if path.exists():
+            disk.remove(path)
         return
     disk.make_folder(path.parent)
     content = {
