@@ -55,7 +55,7 @@ def sent_back_batches(
         at = np.flatnonzero(rows)
         if at.size:
             part = block if at.size == len(block) else block.take(at)
-            yield build(part, rule, times[at], queue_ids[at], causes.take(pa.array(at)))
+            yield from build(part, rule, times[at], queue_ids[at], causes.take(pa.array(at)))
 
 
 def _waiting(
@@ -64,7 +64,7 @@ def _waiting(
     times: Ints,
     queue_ids: npt.NDArray[np.int32],
     causes: pa.Array,
-) -> tuple[EncodedBatch, int]:
+) -> Iterator[tuple[EncodedBatch, int]]:
     config = rule.config
     levels = np.full(len(times), rule.delay_level) if rule.delay_level else FIRST_LEVEL + times
     levels = np.minimum(levels, config.delay_level_count)
@@ -75,7 +75,7 @@ def _waiting(
         REAL_QUEUE: _texts(queue_ids),
     }
     properties = _properties(block, rule, named, causes, dropped=DELIVERY_TIMES)
-    batch = copied(
+    for batch in copied(
         block,
         topic=SCHEDULE_TOPIC,
         queue_ids=(levels - 1).astype(np.int32),
@@ -83,8 +83,8 @@ def _waiting(
         reconsume_times=times + 1,
         config=config,
         tags=delays_ms[levels - 1].astype(np.int64),
-    )
-    return batch, config.delay_level_count
+    ):
+        yield batch, config.delay_level_count
 
 
 def _dead(
@@ -93,17 +93,17 @@ def _dead(
     times: Ints,
     queue_ids: npt.NDArray[np.int32],
     causes: pa.Array,
-) -> tuple[EncodedBatch, int]:
+) -> Iterator[tuple[EncodedBatch, int]]:
     named = {DELAY: _constant("0", len(times))}
-    batch = copied(
+    for batch in copied(
         block,
         topic=rule.dead_letter_topic,
         queue_ids=np.zeros_like(queue_ids),
         properties=_properties(block, rule, named, causes, dropped=()),
         reconsume_times=times + 1,
         config=rule.config,
-    )
-    return batch, DEAD_LETTER_QUEUES
+    ):
+        yield batch, DEAD_LETTER_QUEUES
 
 
 def _properties(

@@ -6,22 +6,25 @@ tries are given anew. Queue offset, place and store time come when the copy is s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
-from rocketpy.broker_core.codec.encoder import MessageColumns, encode
+from rocketpy.broker_core.codec.crc import value_crcs
+from rocketpy.broker_core.codec.encoder import RecordTexts, lay_out
 from rocketpy.broker_core.codec.gather import Ints, rows_at
-from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, HOST_V4_SIZE, SysFlag
+from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, HEADERS, SysFlag
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import KEYS, NO_HOST, TAGS, UNIQ_KEY
+from rocketpy.broker_core.message import KEYS, TAGS, UNIQ_KEY
 from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
 from rocketpy.broker_core.storage.writer import EncodedBatch
 
-_STORE_HOST_V6 = int(SysFlag.STORE_HOST_V6)
+_BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
 
 
 def copied(
@@ -33,33 +36,45 @@ def copied(
     reconsume_times: Ints,
     config: StoreConfig,
     tags: Ints | None = None,
-) -> EncodedBatch:
-    """Return the copies, encoded; `tags` are the tag codes, if they are not those of the tags.
+) -> Iterator[EncodedBatch]:
+    """Yield the copies, encoded, in order; `tags` are the tag codes, if not those of the tags.
+
+    A batch holds copies whose producers' addresses are of one family.
 
     Raises:
-        MessageRefusedError: properties are too long, or a producer had an IPv6 address.
+        MessageRefusedError: properties are too long.
     """
-    _refuse_v6(block)
     _check_room(properties, config)
-    columns = MessageColumns(
-        topic=topic.encode(),
-        bodies=block.stored_bodies,
-        properties=properties,
-        queue_ids=queue_ids,
-        flags=block.head["flag"].astype(np.int32),
-        born_timestamps=block.head["born_timestamp"].astype(np.int64),
-        born_host=NO_HOST,
-        store_host=config.store_host,
-    )
-    run = encode(columns, checksum=config.record_checksum)
-    born_at, _ = block.hosts(SysFlag.BORN_HOST_V6)
-    run.headers["born_host"] = rows_at(block.data, born_at, np.dtype(f"V{HOST_V4_SIZE}"))
-    run.headers["sys_flag"] = block.sys_flags & ~_STORE_HOST_V6
-    run.headers["reconsume_times"] = reconsume_times
-    named = {name: block.properties.get(name) for name in (UNIQ_KEY, KEYS, TAGS)}
-    entries = index_entries(topic, unique=named[UNIQ_KEY], keys=named[KEYS], tags=named[TAGS])
-    codes = tag_codes(named[TAGS]) if tags is None else tags
-    return EncodedBatch(topic, run, queue_ids, codes, *entries)
+    hosts = block.sys_flags & _BORN_HOST_V6
+    for rows in np.split(np.arange(len(block)), np.flatnonzero(np.diff(hosts)) + 1):
+        part = block if len(rows) == len(block) else block.take(rows)
+        headers = _headers(part, queue_ids[rows], reconsume_times[rows], config)
+        bodies = part.stored_bodies
+        texts = RecordTexts(topic.encode(), bodies, properties.slice(rows[0], len(rows)))
+        run = lay_out(headers, texts, value_crcs(bodies), checksum=config.record_checksum)
+        named = {name: part.properties.get(name) for name in (UNIQ_KEY, KEYS, TAGS)}
+        entries = index_entries(topic, unique=named[UNIQ_KEY], keys=named[KEYS], tags=named[TAGS])
+        codes = tag_codes(named[TAGS]) if tags is None else tags[rows]
+        yield EncodedBatch(topic, run, queue_ids[rows], codes, *entries)
+
+
+def _headers(
+    block: RecordBlock,
+    queue_ids: npt.NDArray[np.int32],
+    reconsume_times: Ints,
+    config: StoreConfig,
+) -> npt.NDArray[np.void]:
+    """Return the headers of records whose producers' addresses are all of one family."""
+    born_at, is_v6 = block.hosts(SysFlag.BORN_HOST_V6)
+    headers = np.zeros(len(block), HEADERS[_BORN_HOST_V6 if is_v6[0] else 0])
+    for name in ("body_crc", "flag", "born_timestamp"):
+        headers[name] = block.head[name]
+    headers["body_length"] = block.tail["body_length"]
+    headers["queue_id"], headers["reconsume_times"] = queue_ids, reconsume_times
+    headers["sys_flag"] = block.sys_flags & ~_STORE_HOST_V6
+    headers["born_host"] = rows_at(block.data, born_at, headers.dtype["born_host"])
+    headers["store_host"] = np.void(config.store_host.packed())
+    return headers
 
 
 def too_long(properties: pa.Array, config: StoreConfig) -> npt.NDArray[np.bool_]:
@@ -75,13 +90,3 @@ def _check_room(properties: pa.Array, config: StoreConfig) -> None:
     if longer.size:
         reason = f"more than {config.max_properties_length} bytes with those that are added"
         raise MessageRefusedError(f"properties of row {longer[0]}", reason)
-
-
-def _refuse_v6(block: RecordBlock) -> None:
-    _, is_v6 = block.hosts(SysFlag.BORN_HOST_V6)
-    if is_v6.any():
-        offset = int(block.head["physical_offset"][int(np.argmax(is_v6))])
-        raise MessageRefusedError(
-            f"the message at {offset} of the log",
-            "its producer has an IPv6 address, which batches do not take; use store.send_back()",
-        )

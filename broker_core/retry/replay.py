@@ -86,15 +86,15 @@ class ReplayRule:
                 raise TopicNotFoundError(topic, self.queues)
             rows = np.flatnonzero(pc.equal(topics, topic).to_numpy(zero_copy_only=False))
             part = block if rows.size == len(block) else block.take(rows)
-            batch = copied(
+            for batch in copied(
                 part,
                 topic=topic,
                 queue_ids=_queue_ids(part, self.queues[topic]),
                 properties=self._properties(part),
                 reconsume_times=np.zeros(len(part), np.int64),
                 config=self.config,
-            )
-            yield batch, self.queues[topic]
+            ):
+                yield batch, self.queues[topic]
 
     def _properties(self, block: RecordBlock) -> pa.Array:
         _, rest = take_out(block.properties.as_map(), _LEFT_OUT)

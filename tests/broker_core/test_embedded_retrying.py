@@ -159,3 +159,26 @@ def test_a_store_that_is_only_read_takes_nothing_back(store: rocketpy.Store, pat
             reading.send_back(receipt, group="g")
         with pytest.raises(ReadOnlyStoreError, match="create a group"):
             reading.create_group("g")
+
+
+def test_a_message_is_tried_when_it_is_due_until_it_is_dead(
+    store: rocketpy.Store, clock: ManualClock
+) -> None:
+    store.create_group("g", retry_max_times=2)
+    first = store.send("t", "a")
+    place = ("t", 0, 0)
+    for tries, delay_ms in ((1, 10_000), (2, 30_000)):
+        assert not store.send_back(place, group="g", cause=f"try {tries}").is_dead
+        clock.advance(delay_ms - 1)
+        assert store.deliver_due() == 0
+        clock.advance(1)
+        assert store.deliver_due() == 1
+        place = ("%RETRY%g", 0, tries - 1)
+    assert store.send_back(place, group="g", cause="try 3").is_dead
+    dead = only_row(store, "%DLQ%g")
+    properties = dead["properties"]
+    assert isinstance(properties, dict)
+    assert (dead["body"], dead["reconsume_times"]) == (b"a", 3)
+    assert properties["RETRY_TOPIC"] == "t"
+    assert properties["ORIGIN_MESSAGE_ID"] == first.msg_id
+    assert properties["ROCKETPY_CAUSE"] == "try 3"

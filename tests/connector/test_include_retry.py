@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from tests.connector.conftest import Load
-from tests.connector.streams import reader_of, send
+from tests.connector.streams import AVAILABLE_NOW, reader_of, send
 from tests.connector.test_new_and_lost_queues import plan
 
 import rocketpy
@@ -58,3 +64,36 @@ def test_rows_say_where_they_are_and_properties_where_they_were(
 def test_what_makes_no_sense_is_refused(options: dict[str, str], words: str) -> None:
     with pytest.raises(OptionError, match=rf"includeRetry.*{words}"):
         ReadOptions.parse({"path": "p", **options})
+
+
+def test_a_row_that_fails_comes_again_when_it_is_due(
+    spark: SparkSession, store: rocketpy.Store, tmp_path: Path
+) -> None:
+    store.create_topic("orders", 2)
+    store.append("orders", pa.table({"body": [f"order {number}" for number in range(20)]}))
+    seen = list[tuple[str, int]]()
+
+    def take(frame: DataFrame, _: int) -> None:
+        rows = frame.select(F.col("body").cast("string"), "reconsume_times").collect()
+        seen.extend((row[0], row[1]) for row in rows)
+        fails = frame.where("body like '%7' and reconsume_times < 2")
+        rocketpy.send_back(fails, group="billing", path=store.path, delay_level=1)
+
+    def run() -> None:
+        reader = spark.readStream.format("rocketpy").option("path", str(store.path))
+        reader = reader.option("columns", "topic,queue_id,queue_offset,body,reconsume_times")
+        reader = reader.option("topic", "orders").option("consumerGroup", "billing")
+        writer = reader.option("includeRetry", "true").load().writeStream.foreachBatch(take)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(**AVAILABLE_NOW).start().awaitTermination()
+
+    run()
+    for _ in range(2):
+        delivered = 0
+        while delivered < 2:
+            delivered += store.deliver_due()
+            time.sleep(0.05)
+        run()
+    again = [(f"order {number}", tries) for tries in (1, 2) for number in (7, 17)]
+    assert sorted(seen) == sorted([*((f"order {number}", 0) for number in range(20)), *again])
+    assert store.committed("billing", RETRY) == {0: 4}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.strategies import PROPERTIES, TEXTS, V4, with_host_bits
+from tests.property.strategies import PROPERTIES, TEXTS, V4, V6, with_host_bits
 
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.layout import SysFlag
@@ -32,6 +32,7 @@ SPECIAL = st.dictionaries(
     max_size=4,
 )
 HOSTS_V4 = st.builds(Host, V4, st.integers(0, 65_535))
+HOSTS_V6 = st.builds(Host, V6, st.integers(0, 65_535))
 MESSAGES = st.builds(
     Message,
     topic=st.sampled_from(["t", "orders", "%RETRY%g", "%DLQ%other"]),
@@ -41,7 +42,7 @@ MESSAGES = st.builds(
     flag=st.integers(-(1 << 31), (1 << 31) - 1),
     sys_flag=st.sampled_from([0, int(SysFlag.COMPRESSED | SysFlag.ZLIB), 0x8]),
     born_timestamp_ms=st.integers(0, 1 << 50),
-    born_host=HOSTS_V4,
+    born_host=st.one_of(HOSTS_V4, HOSTS_V6),
     store_host=st.one_of(HOSTS_V4, st.just(Host("::1", 10911))),
     reconsume_times=st.integers(0, 20),
     has_checksum=st.booleans(),
