@@ -43,7 +43,9 @@ def dead(store: rocketpy.Store) -> rocketpy.Store:
         store.create_topic(topic, 2)
         time.sleep(0.002)  # each has a time of its own
         tag, why = ("paid", "time-out") if number < 5 else ("new", f"bad field {number}")
-        receipt = store.send(topic, str(number), tags=tag, keys=[f"o-{number}"])
+        receipt = store.send(
+            topic, str(number), tags=tag, keys=[f"o-{number}"], properties={"amount": str(number)}
+        )
         store.send_back(receipt, group="billing", delay_level=-1, cause=why)
     return store
 
@@ -130,6 +132,7 @@ def test_what_is_asked_for_is_selected(spark: SparkSession, dead: rocketpy.Store
     assert selected(cause_pattern="field [78]$") == list("78")
     assert selected(since=fifth, tags="paid || new", limit=2) == list("56")
     assert selected(until=fifth) == list("01234")
+    assert selected(sql="amount BETWEEN 4 AND 6 AND ROCKETPY_CAUSE STARTSWITH 'bad'") == list("56")
     assert replayed(dead) == Counter()
     assert read_journal(dead.path, "billing") is None
 
