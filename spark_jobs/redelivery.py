@@ -15,18 +15,20 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
-from rocketpy.broker_core.delay.progress import StagedMove, commit_moves, level_source
+from rocketpy.broker_core.delay.progress import StagedMove, commit_moves, level_source, publish
 from rocketpy.broker_core.errors import (
     CorruptStoreError,
     DeliveryMovedError,
@@ -85,6 +87,9 @@ class Redelivery:
             lease = Lease(store, LEASE, "job", self.lease_ms)
             with lease.kept():
                 self._deliver(store, lease)
+        except (Py4JError, PySparkException, OSError):
+            if not self._stopping.is_set():  # the signal that ends the job ends the JVM, too
+                raise
         finally:
             store.close()
         for damage in self._damaged.values():
@@ -101,7 +106,6 @@ class Redelivery:
             with tempfile.TemporaryDirectory(prefix="rocketpy-redelivery-") as checkpoint:
                 query = self._start(store, lease, checkpoint)
                 is_over = self._watch(query, timers)
-            timers.publish()
             if is_over:
                 return
         assert self._error is not None
@@ -125,6 +129,7 @@ class Redelivery:
                 with store.locked():
                     lease.require()
                     commit_moves(store, moves)
+                    publish(store)
             except StoreError as cause:
                 self._error = cause  # Spark hands on only its text
                 raise
@@ -157,6 +162,8 @@ class Redelivery:
                     query.awaitTermination()  # raises what ended it
                 now_ms = self.now_ms if self.now_ms is not None else SystemClock().now_ms()
                 self.delivered += timers.deliver_due(now_ms, levels=False)
+                if not timers.is_published:
+                    timers.publish()
                 self.report(self.delivered)
             return True
         except StreamingQueryException:
@@ -167,7 +174,8 @@ class Redelivery:
                 raise self._error from None
             raise
         finally:
-            query.stop()
+            with suppress(Py4JError, OSError):
+                query.stop()
 
 
 def _move(row: Row) -> StagedMove:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -31,6 +32,7 @@ def redeliver(
 
     [bold]Exit codes[/bold]  0 all is well; 2 it could not be done.
     """
+    from py4j.protocol import Py4JError
     from rich.console import Console
 
     from rocketpy.broker_core.cli.terminal import count_text
@@ -54,5 +56,6 @@ def redeliver(
         try:
             job.run()
         finally:
-            spark.stop()
+            with suppress(Py4JError, OSError):  # a signal may have ended its JVM before us
+                spark.stop()
     typer.echo(f"{path}: {count_text(job.delivered, 'message')} delivered")
