@@ -147,6 +147,8 @@ def cut(start: Mapping[str, int], end: Mapping[str, int], task_rows: int) -> lis
     ranges = []
     for level, stop in end.items():
         first = start.get(level, 0)
+        if stop < first:  # to be told what is wrong with it
+            ranges.append(LevelRange(int(level), first, stop))
         for at in range(first, stop, task_rows):
             ranges.append(LevelRange(int(level), at, min(at + task_rows, stop)))
     return ranges

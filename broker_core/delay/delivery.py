@@ -38,6 +38,7 @@ class Deliverer:
         self._store, self._lease, self._most_rows = store, lease, most_rows
         self._timers = TimerIndex(store)
         self.failed: dict[str, StoreError] = {}  # sources that could not be read in the last round
+        self._said: dict[str, str] = {}
         self.is_published = True
 
     def deliver_due(self, now_ms: int, *, levels: bool = True) -> int:
@@ -99,7 +100,9 @@ class Deliverer:
             return None
 
     def _fail(self, source: str, cause: StoreError) -> None:
-        log.error("%s: %s is not delivered: %s", self._store.root, source, cause)
+        if self._said.get(source) != str(cause):  # a service meets it again and again
+            log.error("%s: %s is not delivered: %s", self._store.root, source, cause)
+        self._said[source] = str(cause)
         self.failed[source] = cause
 
     def _commit(self, moves: list[StagedMove]) -> bool:

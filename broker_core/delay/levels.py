@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rocketpy.broker_core.delay.progress import Mark, StagedMove, level_source, mark_of
 from rocketpy.broker_core.delay.restoring import Restoring
+from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.reading import QueueReader
@@ -34,15 +35,18 @@ class LevelRange(NamedTuple):
 def due_ranges(
     store: MessageStore, marks: Mapping[str, Mark], *, now_ms: int, most_rows: int | None = None
 ) -> list[LevelRange]:
-    """Return what of each level is due and not delivered, `most_rows` of a level at most."""
+    """Return what of each level is due and not delivered, `most_rows` of a level at most.
+
+    A range that ends before it starts is that of a queue which has lost delivered messages.
+    """
     found = []
     for queue_id in store.parts.queues.ids(SCHEDULE_TOPIC):
         start = mark_of(marks, level_source(queue_id + 1))[0]
         reader = QueueReader(store.parts, SCHEDULE_TOPIC, queue_id)
         _, held = reader.range()
         most = held if most_rows is None else min(held, start + most_rows)
-        end = due_end(reader, start, most, now_ms)
-        if end > start:
+        end = due_end(reader, start, most, now_ms) if start <= held else held
+        if end != start:
             found.append(LevelRange(queue_id + 1, start, end))
     return found
 
@@ -63,9 +67,12 @@ def stage_range(store: MessageStore, wanted: LevelRange, transaction: str) -> St
     Needs no lock; any process may do it. What is older than the log is lost, with a line in ours.
 
     Raises:
-        CorruptStoreError: a record of the range is damaged.
+        CorruptStoreError: a record of the range is damaged, or gone.
     """
     reader = QueueReader(store.parts, SCHEDULE_TOPIC, wanted.level - 1)
+    if wanted.end < wanted.start:  # who went on would pass over what is sent next
+        reason = f"level {wanted.level} is delivered up to there, but ends at {wanted.end}"
+        raise CorruptStoreError(reader.queue.files.folder, wanted.start, reason)
     first, _ = reader.range()
     if first > wanted.start:
         lost = min(first, wanted.end) - wanted.start

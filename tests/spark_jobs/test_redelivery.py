@@ -38,12 +38,13 @@ def spark() -> Iterator[SparkSession]:
 
 
 def test_a_task_has_a_range_of_one_level_and_a_deep_level_has_several() -> None:
-    start, end = {"1": 5, "3": 0}, {"1": 5, "2": 3, "3": 250}
+    start, end = {"1": 5, "3": 0, "4": 9}, {"1": 5, "2": 3, "3": 250, "4": 7}
     assert cut(start, end, 100) == [
         LevelRange(2, 0, 3),
         LevelRange(3, 0, 100),
         LevelRange(3, 100, 200),
         LevelRange(3, 200, 250),
+        LevelRange(4, 9, 7),  # damaged: the task says how
     ]
 
 

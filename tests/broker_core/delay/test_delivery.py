@@ -280,3 +280,38 @@ def test_compressed_and_empty_bodies_are_delivered_as_stored(
     clock.advance(1000)
     assert store.deliver_due() == 2
     assert sorted(bodies(store)) == ["", "text " * 100]
+
+
+def test_due_times_are_found_where_tag_codes_have_files_of_their_own(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    config = replace(CONFIG, consume_queue_ext=True, consume_queue_ext_file_size=256)
+    with rocketpy.open(tmp_path / "ext", config=config, clock=clock) as store:
+        store.create_topic("orders", 1)
+        for number in range(30):
+            store.send("orders", str(number), tags=f"t{number % 2}", delay_level=1)
+        clock.advance(999)
+        store.append("orders", pa.table({"body": ["later"], "delay_level": [1]}))
+        assert store.deliver_due() == 0
+        clock.advance(1)
+        assert store.deliver_due() == 30
+        assert store.read("orders", tags="t1").read_all().num_rows == 15
+        clock.advance(999)
+        assert store.deliver_due() == 1
+        assert list(store.verify()) == []
+
+
+def test_a_level_that_lost_what_was_delivered_is_reported_not_passed_over(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    with rocketpy.open(tmp_path / "cut", config=CONFIG, clock=clock) as store:
+        store.create_topic("orders", 1)
+        store.send("orders", "a", delay_level=1)
+        store.send("orders", "b", delay_level=2)
+        with store._store.locked():
+            store._store.delay_offsets.put(1, 7)
+        clock.advance(HOUR_MS)
+        with pytest.raises(CorruptStoreError, match="level 1 is delivered up to there"):
+            store.deliver_due()
+        assert bodies(store) == ["b"]
+        assert store._store.delay_offsets.all() == {1: 7, 2: 1}
