@@ -21,7 +21,7 @@ from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import GENERATIONS
 
 VERSION = 1
-_PUBLISHED_AT_ONCE = 500
+_PUBLISHED_AT_ONCE = 100  # a rename over a file that is there takes up to a millisecond
 _REMEDY = "remove it, if need be: the members of the group, or the rebalance job, make the next one"
 
 
@@ -72,7 +72,7 @@ def publish_generations(
     """Make many generations the newest, durably; return the groups whose newest is another now.
 
     `made` has for each group the number that its generation follows (0: none), and its bytes. All
-    are written first; the store's lock is held to give them their names, some hundred at a time.
+    are written first; the store's lock is held to give them their names, a hundred at a time.
     """
     disk.make_folder(root / GENERATIONS)
     token = uuid.uuid4().hex
@@ -80,7 +80,7 @@ def publish_generations(
         group: disk.stage(generation_path(root, group), data, token)
         for group, (_, data) in made.items()
     }
-    disk.sync_all()
+    disk.sync_many(staged.values())
     changed = set[str]()
     groups = list(staged)
     for start in range(0, len(groups), _PUBLISHED_AT_ONCE):

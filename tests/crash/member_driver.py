@@ -75,7 +75,7 @@ def main(folder: Path, name: str) -> None:
     reader = spark.readStream.format("rocketpy").option("path", str(folder / "store"))
     reader = reader.option("topic", "orders").option("consumerGroup", "billing")
     reader = reader.option("member", name).option("memberLease", LEASE)
-    writer = reader.load().writeStream.foreachBatch(take)
+    writer = reader.load().writeStream.foreachBatch(take).trigger(processingTime="1 second")
     query = writer.option("checkpointLocation", str(folder / f"checkpoint-{name}")).start()
     while not (folder / "stop").exists():
         if query.awaitTermination(1):

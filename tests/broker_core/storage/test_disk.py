@@ -188,3 +188,22 @@ def test_a_file_that_does_not_fit_leaves_nothing(
     with pytest.raises(DiskFullError, match="no room for 4096 bytes"):
         Disk().create(tmp_path / "f", 8192, allocated=4096)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_staged_has_a_name_of_its_own_and_goes_with_what_is_unfinished(
+    tmp_path: Path,
+) -> None:
+    disk, path = Disk(), tmp_path / "billing.json"
+    disk.replace(path, b"old")
+    staged = [disk.stage(path, b"new", token) for token in ("one", "two")]
+    disk.sync_many(staged)
+    assert [each.read_bytes() for each in staged] == [b"new", b"new"]
+    staged[0].replace(path)
+    assert path.read_bytes() == b"new"
+    remove_unfinished(tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_synced_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Disk().sync_many([tmp_path / "nowhere"])
