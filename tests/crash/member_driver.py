@@ -1,7 +1,7 @@
-"""A driver that shares a topic with others: `python -m tests.crash.member_driver <folder> <name>`.
+"""Members of one group: `python -m tests.crash.member_driver <folder> <name>...`, a query each.
 
-It waits for `go-<name>`, then notes in `read-<name>` what each batch read, and merges it into one
-Delta table with all others. When `stop` appears it ends; `dump` makes it write `table.json` before.
+A query starts when `go-<name>` appears, notes in `read-<name>` what each batch read, and merges it
+into one Delta table with all others. When `stop` appears the driver writes `table.json` and ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import rocketpy
 
@@ -58,37 +59,44 @@ class SharedTable:
         return [list(row) for row in self._spark.read.format("delta").load(self._path).collect()]
 
 
-def main(folder: Path, name: str) -> None:
-    spark = rocketpy.local_spark(1, **QUICK)
-    table = SharedTable(spark, folder)
-    (folder / f"ready-{name}").touch()
-    wait_for(folder / f"go-{name}")
+class Members:
+    """The queries of this driver."""
 
-    def take(frame: DataFrame, batch_id: int) -> None:
-        frame = frame.selectExpr(*KEY, "cast(body as string) body").persist()
-        rows = [list(row) for row in frame.collect()]
-        with (folder / f"read-{name}").open("a") as notes:
-            notes.write(json.dumps([batch_id, rows]) + "\n")
-        table.merge(frame)
-        frame.unpersist()
+    def __init__(self, folder: Path, names: list[str]) -> None:
+        self._spark = rocketpy.local_spark(len(names), **QUICK)
+        self._folder, self._table = folder, SharedTable(self._spark, folder)
+        self._waiting, self._running = names, list[StreamingQuery]()
 
-    reader = spark.readStream.format("rocketpy").option("path", str(folder / "store"))
-    reader = reader.option("topic", "orders").option("consumerGroup", "billing")
-    reader = reader.option("member", name).option("memberLease", LEASE)
-    writer = reader.load().writeStream.foreachBatch(take).trigger(processingTime="1 second")
-    query = writer.option("checkpointLocation", str(folder / f"checkpoint-{name}")).start()
-    while not (folder / "stop").exists():
-        if query.awaitTermination(1):
-            raise RuntimeError(f"the query ended: {query.exception()}")
-    query.stop()
-    if (folder / "dump").read_text() == name:
-        (folder / "table.json").write_text(json.dumps(table.rows()))
+    def run(self) -> None:
+        while not (self._folder / "stop").exists():
+            for name in list(self._waiting):
+                if (self._folder / f"go-{name}").exists():
+                    self._waiting.remove(name)
+                    self._running.append(self._start(name))
+            for query in self._running:
+                if not query.isActive:
+                    raise RuntimeError(f"a query ended: {query.exception()}")
+            time.sleep(0.05)
+        for query in self._running:
+            query.stop()
+        (self._folder / "table.json").write_text(json.dumps(self._table.rows()))
 
+    def _start(self, name: str) -> StreamingQuery:
+        def take(frame: DataFrame, batch_id: int) -> None:
+            frame = frame.selectExpr(*KEY, "cast(body as string) body").persist()
+            rows = [list(row) for row in frame.collect()]
+            with (self._folder / f"read-{name}").open("a") as notes:
+                notes.write(json.dumps([batch_id, rows]) + "\n")
+            self._table.merge(frame)
+            frame.unpersist()
 
-def wait_for(path: Path) -> None:
-    while not path.exists():
-        time.sleep(0.05)
+        reader = self._spark.readStream.format("rocketpy")
+        reader = reader.option("path", str(self._folder / "store")).option("topic", "orders")
+        reader = reader.option("consumerGroup", "billing").option("member", name)
+        writer = reader.option("memberLease", LEASE).load().writeStream.foreachBatch(take)
+        writer = writer.option("checkpointLocation", str(self._folder / f"checkpoint-{name}"))
+        return writer.trigger(processingTime="1 second").start()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    Members(Path(sys.argv[1]), sys.argv[2:]).run()

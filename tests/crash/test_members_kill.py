@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,28 +23,19 @@ QUEUES = 6
 Rows = list[tuple[object, ...]]
 
 
-class Consumer:
-    """One driver in a session of its own."""
+class Driver:
+    """Some members in one process, with a session of its own."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self.name = folder, name
-        with (folder / f"{name}.log").open("ab") as log:
+    def __init__(self, folder: Path, *names: str) -> None:
+        self._log = folder / f"{'-'.join(names)}.log"
+        with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.member_driver", str(folder), name],
+                [sys.executable, "-m", "tests.crash.member_driver", str(folder), *names],
                 cwd=Path(__file__).parents[2],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-
-    def let_go(self) -> None:
-        (self._folder / f"go-{self.name}").touch()
-
-    def read(self) -> Rows:
-        """Return what its batches read, in whole lines: it may be writing."""
-        path = self._folder / f"read-{self.name}"
-        lines = path.read_text().split("\n")[:-1] if path.exists() else []
-        return [tuple(row) for line in lines for row in json.loads(line)[1]]
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         while not holds():
@@ -52,62 +43,73 @@ class Consumer:
             time.sleep(0.05)
 
     def log(self) -> str:
-        return (self._folder / f"{self.name}.log").read_text()[-10_000:]
-
-    def kill(self) -> None:
-        kill_session(self.process)
+        return self._log.read_text()[-10_000:]
 
 
 @contextmanager
-def consumers(folder: Path, *names: str) -> Iterator[list[Consumer]]:
-    with ExitStack() as stack:
-        started = [Consumer(folder, name) for name in names]
-        for one in started:
-            stack.callback(one.kill)
+def driver(folder: Path, *names: str) -> Iterator[Driver]:
+    started = Driver(folder, *names)
+    try:
         yield started
+    finally:
+        kill_session(started.process)
 
 
-def has_read_more(one: Consumer) -> Callable[[], bool]:
-    before = len(one.read())
-    return lambda: len(one.read()) > before
+class Reader:
+    """What one member read."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def let_go(self) -> None:
+        (self._folder / f"go-{self._name}").touch()
+
+    def read(self) -> Rows:
+        """Return what its batches read, in whole lines: it may be writing."""
+        path = self._folder / f"read-{self._name}"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [tuple(row) for line in lines for row in json.loads(line)[1]]
+
+    def has_read_more(self) -> Callable[[], bool]:
+        before = len(self.read())
+        return lambda: len(self.read()) > before
 
 
 @pytest.mark.timeout(3600)
 def test_queries_that_come_go_and_die_bring_each_message_into_the_table_once(
     folder: Path, is_soak: bool
 ) -> None:
+    a, b, c = (Reader(folder, name) for name in "abc")
     with (
         rocketpy.open(folder / "store", config=CONFIG) as store,
-        consumers(folder, "a", "b", "c") as (a, b, c),
+        driver(folder, "a", "c") as living,
+        driver(folder, "b") as dying,
     ):
         store.create_topic("orders", QUEUES)
         with Producer(store) as producer:
-            for one in (a, b):
-                one.let_go()
-            for one in (a, b):  # two share the queues
-                one.wait_until(lambda: len(store.members("billing")) == 2)
-                one.wait_until(has_read_more(one))
+            a.let_go()
+            b.let_go()
+            living.wait_until(lambda: held(store) == {"a": 3, "b": 3})  # two share the queues
+            living.wait_until(a.has_read_more())
+            dying.wait_until(b.has_read_more())
             c.let_go()
-            for one in (c, a, b):  # three do
-                one.wait_until(lambda: held(store) == {"a": 2, "b": 2, "c": 2})
-                one.wait_until(has_read_more(one))
+            living.wait_until(lambda: held(store) == {"a": 2, "b": 2, "c": 2})  # three do
+            living.wait_until(c.has_read_more())
+            dying.wait_until(b.has_read_more())
             assert most_often([a, b, c]) == 1  # nobody was killed: no message was read twice
-            b.kill()
-            for one in (a, c):  # and two again
-                one.wait_until(lambda: held(store) == {"a": 3, "c": 3})
-                one.wait_until(has_read_more(one))
+            kill_session(dying.process)
+            living.wait_until(lambda: held(store) == {"a": 3, "c": 3})  # and two again
+            living.wait_until(a.has_read_more())
+            living.wait_until(c.has_read_more())
             if is_soak:
                 kill_now_and_then(folder, store, rounds=10)
-        for one in (a, c):
-            one.wait_until(lambda: is_drained(store))
-        (folder / "dump").write_text("a")
+        living.wait_until(lambda: is_drained(store))
         (folder / "stop").touch()
-        for one in (a, c):
-            assert one.process.wait() == 0, one.log()
+        assert living.process.wait() == 0, living.log()
 
         table = [tuple(row) for row in json.loads((folder / "table.json").read_text())]
         assert Counter(row[3] for row in table) == Counter(map(str, range(producer.sent)))
-        assert {*a.read(), *b.read(), *c.read()} >= {*table}
+        assert {*a.read(), *b.read(), *c.read(), *Reader(folder, "d").read()} == {*table}
         assert list(store.verify()) == []
 
 
@@ -115,7 +117,7 @@ def held(store: rocketpy.Store) -> dict[str, int]:
     return {name: len(each.holds) for name, each in store.members("billing").items()}
 
 
-def most_often(readers: list[Consumer]) -> int:
+def most_often(readers: list[Reader]) -> int:
     """Return how often the message was read that was read most often."""
     return max(Counter(row for one in readers for row in one.read()).values())
 
@@ -130,6 +132,6 @@ def kill_now_and_then(folder: Path, store: rocketpy.Store, rounds: int) -> None:
     rng = random.Random(1)
     (folder / "go-d").touch()
     for _ in range(rounds):
-        with consumers(folder, "d") as (d,):
-            d.wait_until(lambda: held(store).get("d", 0) > 0)
+        with driver(folder, "d") as joining:
+            joining.wait_until(lambda: held(store).get("d", 0) > 0)
             time.sleep(rng.random() * 3)  # the moment is random; nothing is measured
