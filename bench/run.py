@@ -1,4 +1,4 @@
-"""`make bench`: every measurement. Name parts to run only these: codec, store, delay, spark."""
+"""`make bench`: every measurement, or the parts that are named."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,14 +16,17 @@ os.environ["OMP_NUM_THREADS"] = os.environ["ARROW_IO_THREADS"] = "1"
 import codec
 import delay
 import pyarrow as pa
+import rebalance
 import store
 from measure import Figure
 from rich.console import Console
 from rich.table import Table
 from spark import side_by_side
 
+Parts = Mapping[str, Callable[[], Iterator[Figure]]]
 ON_ONE_CORE = {"codec": codec.figures, "store": store.figures}
-PARTS = (*ON_ONE_CORE, "delay", "spark")
+JOBS = {"delay": delay.figures, "rebalance": rebalance.figures}
+PARTS = (*ON_ONE_CORE, "spark", *JOBS)
 
 
 def main() -> None:
@@ -31,14 +34,7 @@ def main() -> None:
     console = Console(width=120)
     figures: list[Figure] = []
     with _one_core():
-        for part in filter(ON_ONE_CORE.__contains__, arguments.parts):
-            for figure in ON_ONE_CORE[part]():
-                console.print(f"{figure.what}: {_shown(figure)} {figure.unit}")
-                figures.append(figure)
-    if "delay" in arguments.parts:
-        for figure in delay.figures():
-            console.print(f"{figure.what}: {_shown(figure)} {figure.unit}")
-            figures.append(figure)
+        figures += _measured(ON_ONE_CORE, arguments.parts, console)
     if "spark" in arguments.parts:
         figures += side_by_side.measure(
             console,
@@ -46,12 +42,20 @@ def main() -> None:
             sections=arguments.sections,
             json=arguments.json,
         )
+    figures += _measured(JOBS, arguments.parts, console)
     table = Table(title=f"rocketpy, Python {platform.python_version()}")
     for heading in ("what", "measured", "unit", "aim"):
         table.add_column(heading, justify="right" if heading == "measured" else "left")
     for figure in figures:
         table.add_row(figure.what, _shown(figure), figure.unit, figure.target)
     console.print(table)
+
+
+def _measured(parts: Parts, wanted: Sequence[str], console: Console) -> Iterator[Figure]:
+    for part in filter(parts.__contains__, wanted):
+        for figure in parts[part]():
+            console.print(f"{figure.what}: {_shown(figure)} {figure.unit}")
+            yield figure
 
 
 def _arguments() -> argparse.Namespace:
