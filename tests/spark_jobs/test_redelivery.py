@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.crash.redelivery_driver import spark as plain_spark
 from typer.testing import CliRunner
 
 import rocketpy
@@ -32,9 +31,12 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = plain_spark()
+    """A Spark with the jars that others need of the one JVM of this process; theirs stays."""
+    is_mine = SparkSession.getActiveSession() is None
+    session = rocketpy.local_spark(2)
     yield session
-    session.stop()
+    if is_mine:
+        session.stop()
 
 
 def test_a_task_has_a_range_of_one_level_and_a_deep_level_has_several() -> None:
