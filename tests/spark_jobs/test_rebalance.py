@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,13 +23,6 @@ pytestmark = [
 ]
 
 GROUPS = [f"group-{number}" for number in range(6)]
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    """The session of this process: other tests may share it, so it is not stopped."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    return rocketpy.local_spark(2)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,16 +26,6 @@ pytestmark = [
 ]
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A Spark with the jars that others need of the one JVM of this process; theirs stays."""
-    is_mine = SparkSession.getActiveSession() is None
-    session = rocketpy.local_spark(2)
-    yield session
-    if is_mine:
-        session.stop()
 
 
 def test_a_task_has_a_range_of_one_level_and_a_deep_level_has_several() -> None:
