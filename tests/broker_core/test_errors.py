@@ -59,7 +59,8 @@ def error_classes() -> Iterator[type[RocketPyError]]:
     while todo:
         found = todo.pop()
         todo += found.__subclasses__()
-        if found.__name__ not in BASES:
+        is_ours = found.__module__.startswith("rocketpy.broker_core.")
+        if is_ours and found.__name__ not in BASES:
             yield found
 
 
