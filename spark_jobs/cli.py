@@ -9,20 +9,26 @@ import typer
 
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli import main as run
-from rocketpy.spark_jobs.commands import doctor, replay
-from rocketpy.spark_jobs.commands.rebalance import rebalance
-from rocketpy.spark_jobs.commands.redeliver import redeliver
+from rocketpy.spark_jobs.commands import doctor, rebalance, redeliver, replay
+
+JOB = """Work that runs on Spark: on this machine, or wherever its settings say.
+
+[bold]Examples[/bold]
+
+  rocketpy job redeliver shop-store --once
+  rocketpy job replay shop-store billing --dry-run
+  rocketpy job rebalance shop-store --strategy backlog"""
 
 job_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Work that runs on Spark.",
+    help=JOB,
 )
 app.add_typer(job_app, name="job")
 app.command(help=doctor.HELP)(doctor.doctor)
-job_app.command()(redeliver)
+job_app.command(help=redeliver.HELP)(redeliver.redeliver)
 job_app.command(help=replay.HELP)(replay.replay)
-job_app.command()(rebalance)
+job_app.command(help=rebalance.HELP)(rebalance.rebalance)
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import orjson
@@ -13,17 +12,31 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rocketpy.broker_core.cli.options import StorePath
 from rocketpy.broker_core.cli.terminal import count_text
 from rocketpy.broker_core.rebalance.catalogue import parse_strategy
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.rebalance import GroupOutcome
 
+HELP = """Divide the queues of consumer groups among the members that live.
+
+Groups are those whose members have joined: streams with the options
+consumerGroup and member. They follow between two of their micro-batches.
+
+[bold]Examples[/bold]
+
+  rocketpy job rebalance shop-store --dry-run
+  rocketpy job rebalance shop-store --strategy backlog
+  rocketpy job rebalance shop-store --group billing --json
+
+[bold]Exit codes[/bold]: 0 divided, 2 it could not be done."""
+
 _MOST_ROWS = 100
 
 
 def rebalance(
-    path: Annotated[Path, typer.Argument(help="The store.")],
+    path: StorePath,
     group: Annotated[
         list[str] | None, typer.Option(help="Only this group; may be given several times.")
     ] = None,
@@ -40,10 +53,7 @@ def rebalance(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each group.")] = False,
     cores: Annotated[str, typer.Option(help="How many cores Spark takes.")] = "*",
 ) -> None:
-    """Divide the queues of consumer groups among the members that live.
-
-    Groups are those whose members have joined: streams with the options consumerGroup and member.
-    """  # fmt: skip
+    """Divide the queues of groups."""
     if strategy is not None:
         parse_strategy(strategy)  # before Spark is started
     from rocketpy.connector.session import local_spark

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,22 +13,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rocketpy.broker_core.cli.options import StorePath
 from rocketpy.broker_core.cli.terminal import count_text
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.replay import ReplayResult
     from rocketpy.spark_jobs.replay_run import Progress as Report
 
-HELP = """Bring dead letters of a group back to the topics they came from, each of them once.
+HELP = """Bring dead letters of a group back to the topics they came from, each once.
 
-What was brought back before is left alone, also after a run that died: run it as often as you like.
+What was brought back before is left alone, also after a run that died: run it
+as often as you like.
 
 [bold]Examples[/bold]
 
-  rocketpy job replay shop-store billing --dry-run         what is there, and why
-  rocketpy job replay shop-store billing --cause timeout   what failed by time-outs
+  rocketpy job replay shop-store billing --dry-run
+  rocketpy job replay shop-store billing --cause timeout
   rocketpy job replay shop-store billing --to orders-2 --rate 200
-"""
+
+[bold]Exit codes[/bold]: 0 brought back, 2 it could not be done."""
 
 
 def _option(metavar: str, text: str) -> Any:
@@ -37,7 +39,7 @@ def _option(metavar: str, text: str) -> Any:
 
 
 def replay(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The store directory.")],
+    path: StorePath,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group that gave them up.")],
     to: Annotated[str | None, _option("TOPIC", "Send all of them here.")] = None,
     since: Annotated[str | None, _option("TIME", "Given up at this time or later.")] = None,

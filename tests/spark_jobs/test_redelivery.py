@@ -7,11 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 import rocketpy
 import rocketpy.spark_jobs.cli  # adds its commands
-from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.delay.delivery import LEASE
 from rocketpy.broker_core.delay.levels import LevelRange
@@ -44,12 +42,6 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreNotFoundError):
         job.run()
     assert not (tmp_path / "nothing").exists()
-
-
-def test_the_command_teaches_by_example() -> None:
-    text = CliRunner().invoke(app, ["job", "redeliver", "--help"]).output
-    assert "rocketpy job redeliver --path" in text
-    assert "Exit codes" in text
 
 
 @pytest.mark.spark

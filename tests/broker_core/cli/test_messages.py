@@ -6,6 +6,8 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,21 @@ def shop(tmp_path: Path) -> Path:
         for number in range(4):
             store.send("orders", f"order {number}", tags="paid", queue_id=number % 2)
     return tmp_path / "shop"
+
+
+@contextmanager
+def running(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a command that Ctrl-C ends, also where the tests themselves run in the background."""
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_topic_is_made_with_its_store_and_listed(rocketpy_: Run, tmp_path: Path) -> None:
@@ -89,7 +106,7 @@ def test_tail_goes_back_until_enough_have_the_tag(rocketpy_: Run, shop: Path) ->
 
 def test_tail_follows_until_it_is_interrupted(shop: Path) -> None:
     command = [*COMMAND, "tail", str(shop), "orders", "-f", "-n", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
+    with running(command) as following:
         assert following.stdout is not None
         assert "order 3" in following.stdout.readline()
         with rocketpy.open(shop) as store:
@@ -118,7 +135,7 @@ def test_lag_is_shown_again_and_again(shop: Path) -> None:
     with rocketpy.open(shop) as store:
         store.commit("billing", "orders", {0: 0, 1: 0})
     command = [*COMMAND, "group", "lag", str(shop), "--watch", "--every", "0.05", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+    with running(command) as watching:
         assert watching.stdout is not None
         assert sum(lag["behind"] for lag in json.loads(watching.stdout.readline())) == 4
         with rocketpy.open(shop) as store:
