@@ -213,54 +213,59 @@ class MetadataError(StoreError):
 # --- asking for and sending messages ----------------------------------------------------------
 
 
-class TopicNameError(RocketPyError):
+class NameRefusedError(RocketPyError):
+    """Is raised for a name that RocketMQ would not take."""
+
+    kind: ClassVar[str] = "name"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}: {self.reason}"
+
+
+class TopicNameError(NameRefusedError):
     """Is raised for a topic name that RocketMQ would not take."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
-        self.name, self.reason = name, reason
-
-    def __str__(self) -> str:
-        return f"topic name {self.name!r}: {self.reason}"
+    kind = "topic name"
 
 
-class GroupNameError(RocketPyError):
+class GroupNameError(NameRefusedError):
     """Is raised for a consumer group name that RocketMQ would not take."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
-        self.name, self.reason = name, reason
+    kind = "consumer group name"
+
+
+class UnknownNameError(RocketPyError):
+    """Is raised for a name that nothing has; names the nearest one that something has."""
+
+    what: ClassVar[str] = "nothing has the name {}"
+    remedy: ClassVar[str] = "look at what there is"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        known = sorted(known)
+        super().__init__(name, known)
+        self.name, self.known = name, known
 
     def __str__(self) -> str:
-        return f"consumer group name {self.name!r}: {self.reason}"
+        near = difflib.get_close_matches(self.name, self.known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else self.remedy
+        return f"{self.what.format(repr(self.name))}; {hint}"
 
 
-class TopicNotFoundError(RocketPyError):
+class TopicNotFoundError(UnknownNameError):
     """Is raised when a topic does not exist; names the nearest one that does."""
 
-    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
-        known = sorted(known)
-        super().__init__(name, known)
-        self.name, self.known = name, known
-
-    def __str__(self) -> str:
-        near = difflib.get_close_matches(self.name, self.known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "make it with create_topic()"
-        return f"there is no topic {self.name!r}; {hint}"
+    what, remedy = "there is no topic {}", "make it with create_topic()"
 
 
-class GroupNotFoundError(RocketPyError):
+class GroupNotFoundError(UnknownNameError):
     """Is raised when a group has committed nothing; names the nearest one that has."""
 
-    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
-        known = sorted(known)
-        super().__init__(name, known)
-        self.name, self.known = name, known
-
-    def __str__(self) -> str:
-        near = difflib.get_close_matches(self.name, self.known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "'rocketpy group lag' shows all that have"
-        return f"group {self.name!r} has committed no offset; {hint}"
+    what = "group {} has committed no offset"
+    remedy = "'rocketpy group lag' shows all that have"
 
 
 class QueueNotFoundError(RocketPyError):
@@ -344,20 +349,6 @@ class FilterSyntaxError(RocketPyError):
         return f"SQL filter, character {self.at + 1}: {self.reason}\n{place}"
 
 
-class ClassFilterError(RocketPyError):
-    """Is raised when the callable given as `where` does not answer with one boolean per message."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
-        self.name, self.reason = name, reason
-
-    def __str__(self) -> str:
-        return (
-            f"where={self.name}: {self.reason}; it gets a pyarrow.RecordBatch and returns a "
-            "boolean pyarrow.Array with a value for each of its rows"
-        )
-
-
 # --- members of consumer groups ---------------------------------------------------------------
 
 
@@ -372,15 +363,10 @@ class RebalanceError(RocketPyError):
         return f"{self.what}: {self.reason}"
 
 
-class MemberNameError(RocketPyError):
+class MemberNameError(NameRefusedError):
     """Is raised for a name that a member of a consumer group cannot have."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
-        self.name, self.reason = name, reason
-
-    def __str__(self) -> str:
-        return f"member name {self.name!r}: {self.reason}"
+    kind = "member name"
 
 
 class MemberReplacedError(RocketPyError):

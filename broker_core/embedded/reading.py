@@ -10,12 +10,17 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import (
-    ClassFilterError,
     MessageNotFoundError,
     MessageRefusedError,
     QueueNotFoundError,
 )
-from rocketpy.broker_core.filters import ClassFilter, RegisteredBits, SqlFilter, Where
+from rocketpy.broker_core.filters import (
+    ClassFilter,
+    ClassFilterError,
+    RegisteredBits,
+    SqlFilter,
+    Where,
+)
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.selection import Offsets, Selection
 from rocketpy.broker_core.storage.lookup import find_by_key, read_one

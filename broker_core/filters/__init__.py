@@ -4,7 +4,15 @@ Values in, booleans out: reads no files. Tags are older and simpler, and are in 
 """
 
 from rocketpy.broker_core.filters.bloom import BloomBits, RegisteredBits
-from rocketpy.broker_core.filters.class_filter import ClassFilter, Where
+from rocketpy.broker_core.filters.class_filter import ClassFilter, ClassFilterError, Where
 from rocketpy.broker_core.filters.sql import SqlFilter, in_maps
 
-__all__ = ["BloomBits", "ClassFilter", "RegisteredBits", "SqlFilter", "Where", "in_maps"]
+__all__ = [
+    "BloomBits",
+    "ClassFilter",
+    "ClassFilterError",
+    "RegisteredBits",
+    "SqlFilter",
+    "Where",
+    "in_maps",
+]

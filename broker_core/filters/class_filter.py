@@ -7,9 +7,23 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rocketpy.broker_core.errors import ClassFilterError
+from rocketpy.broker_core.errors import RocketPyError
 
 Where = Callable[[pa.RecordBatch], pa.BooleanArray]
+
+
+class ClassFilterError(RocketPyError):
+    """Is raised when the callable given as `where` does not answer with one boolean per message."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return (
+            f"where={self.name}: {self.reason}; it gets a pyarrow.RecordBatch and returns a "
+            "boolean pyarrow.Array with a value for each of its rows"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,12 @@ from tests.broker_core.filters.marked_store import (
 
 import rocketpy
 from rocketpy.broker_core.errors import (
-    ClassFilterError,
     ColumnError,
     CorruptStoreError,
     FilterSyntaxError,
     MessageRefusedError,
 )
-from rocketpy.broker_core.filters import BloomBits
+from rocketpy.broker_core.filters import BloomBits, ClassFilterError
 
 
 @pytest.fixture

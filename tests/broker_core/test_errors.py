@@ -48,7 +48,7 @@ SAMPLES: dict[str, Any] = {
     "now": (9,),
     "member": "one",
 }
-BASES = {"RocketPyError", "StoreError"}
+BASES = {"NameRefusedError", "RocketPyError", "StoreError", "UnknownNameError"}
 
 
 def error_classes() -> Iterator[type[RocketPyError]]:

@@ -17,7 +17,7 @@ from tests.crash.test_spark_kill import CONFIG, Producer, kill_session
 
 import rocketpy
 
-pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.soak]
 
 QUEUES = 6
 Rows = list[tuple[object, ...]]

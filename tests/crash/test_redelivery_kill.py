@@ -24,7 +24,7 @@ from rocketpy.broker_core.errors import LeaseHeldError
 from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.storage.ledger import read_ledger
 
-pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.soak]
 
 CONFIG = rocketpy.StoreConfig(commit_log_file_size=16 << 20, retention_hours=None)
 START_MS = 1_700_000_000_000

@@ -50,13 +50,12 @@ def build(path: Path, config: StoreConfig) -> Original:
     with rocketpy.open(path, config=config, clock=clock) as store:
         store.create_topic("orders", 2)
         store.create_topic("clicks", 1)
-        store.create_topic("SCHEDULE_TOPIC_XXXX", 18)
         for number in range(20):
             clock.advance(700)
             _send(store, number)
         clock.advance(700)
         store.append("orders", _batch(13))
-        store.send("SCHEDULE_TOPIC_XXXX", b"later", queue_id=2, properties={"DELAY": "3"})
+        store.send("orders", b"later", delay_level=3)
         store.send("orders", b"a" * 300, compress="zlib", keys="last", queue_id=1)
         store.commit("readers", "orders", {0: 3, 1: 2})
         store.commit("readers", "orders", {0: 4})  # the first commit is the spare copy now

@@ -54,7 +54,7 @@ def killed_run(store: rocketpy.Store, more: int, log: Path) -> None:
 
 
 @pytest.mark.crash
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_replay_that_is_killed_and_run_again_brings_each_message_back_once(
     spark: SparkSession, store: rocketpy.Store, tmp_path: Path
 ) -> None:

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from rocketpy.broker_core.errors import ClassFilterError
-from rocketpy.broker_core.filters import ClassFilter
+from rocketpy.broker_core.filters import ClassFilter, ClassFilterError
 
 BATCH = pa.RecordBatch.from_pydict({"body": [b"a", b"b", b"c"], "tags": ["x", None, "x"]})
 
