@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 
 LEASE = "delivery"
 MOST_ROWS = 4096  # of one source in one round
-_ATTEMPTS = 5
 
 
 class Deliverer:

@@ -24,7 +24,7 @@ from rocketpy.broker_core.message import (
     Message,
 )
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC
-from rocketpy.broker_core.waiting import TIMER_PRECISION_MS, timer_out_ms, too_far
+from rocketpy.broker_core.waiting import timer_out_ms, too_far
 
 _VERSION, _RECALL_TAG, _RECALL_BODY = "v1", "_RECALL_TAG_", b"0"
 
@@ -47,11 +47,6 @@ def timed(message: Message, deliver_ms: int, config: StoreConfig, *, now_ms: int
         REAL_QUEUE: str(message.queue_id),
     }
     return replace(message, topic=TIMER_TOPIC, queue_id=0, properties=properties)
-
-
-def is_due(out_ms: int, now_ms: int) -> bool:
-    """Whether the second that a message waits for is over."""
-    return out_ms + TIMER_PRECISION_MS <= now_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
