@@ -61,11 +61,14 @@ class LogEnd:
 def _limit(parts: StoreParts) -> int:
     """Return the end of the last file that is there now, so as not to run after a writer.
 
-    A batch that is being committed, or was when its committer died, is not there yet.
+    A batch that is being committed, or was when its committer died, is not there yet: not even
+    if some of the bytes that make it so are written.
     """
     end = max(parts.log.files.starts(), default=0) + parts.log.file_size
     begin = parts.tail.intent()
-    return end if begin is None or not parts.log.is_free(begin) else min(begin, end)
+    if begin is None or next(parts.log.walk(begin), None) is not None:
+        return end
+    return min(begin, end)
 
 
 def path_of(parts: StoreParts, physical_offset: int) -> Path:

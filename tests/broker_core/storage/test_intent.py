@@ -63,6 +63,21 @@ def test_readers_see_the_log_end_before_it(left: Path) -> None:
     assert bodies(left) == [b"before"]
 
 
+def test_it_is_not_there_while_its_first_bytes_are_there_in_part(left: Path) -> None:
+    with rocketpy.open(left, read_only=True) as store:
+        begin = store._store.parts.tail.intent()
+    assert begin is not None
+    file: DiskFile = Disk().open(left / "commitlog" / f"{0:020}", writable=True)
+    file.write(b"\0\0\0\xc3", begin)
+    with rocketpy.open(left, read_only=True) as store:
+        assert list(store.verify()) == []
+    assert bodies(left) == [b"before"]
+    with rocketpy.open(left) as store:
+        store.send("t", "after")
+        assert list(store.verify()) == []
+    assert bodies(left) == [b"before", b"after"]
+
+
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_next_writer_drops_it(left: Path, marked: bool) -> None:
     """After an unclean stop by recovery; else, as while others live, by the first append."""
