@@ -7,9 +7,12 @@ python := .venv/bin/python
 # The stamps are older than pyproject.toml as soon as that changes, and the install is done again.
 CORE := .venv/.ready-core
 FULL := .venv/.ready-full
+JARS := .venv/.ready-jars
 
 # More words for pytest: make unit ARGS="-k recovery -x"
 ARGS ?=
+# How many tests run at once; the tests of one file stay together, for what they share.
+WORKERS ?= 2
 
 .PHONY: help demo test check unit bench soak clean java
 
@@ -19,8 +22,8 @@ help: ## List the targets
 demo: $(FULL) java ## Set everything up and run the demo
 	$(python) examples/demo.py
 
-test: $(FULL) java ## Set everything up and run every test but the soak tests
-	$(python) -m pytest -m "not soak" $(ARGS)
+test: $(JARS) ## Set everything up and run every test but the soak tests
+	$(python) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: $(FULL) ## Format, lint, types, and the arrows between the packages
 	$(python) -m ruff format --check .
@@ -53,3 +56,8 @@ $(CORE): pyproject.toml
 $(FULL): pyproject.toml
 	tools/setup.sh dev,delta,plot
 	@touch $(CORE) $@
+
+# Delta's JARs, fetched by one Spark: two that fill the cache at once can break it.
+$(JARS): $(FULL) | java
+	$(python) -c "import rocketpy; rocketpy.local_spark().stop()"
+	@touch $@
