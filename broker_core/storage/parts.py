@@ -82,10 +82,11 @@ class QueueTable:
         return sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdigit())
 
     def all(self) -> Iterator[ConsumeQueue]:
-        """Yield every queue that has files."""
-        for topic in self.topics():
-            for queue_id in self.ids(topic):
-                yield self.get(topic, queue_id)
+        """Yield every queue that has files, be it those of its extension alone."""
+        folders = (folder for root in (self.folder, self.ext_folder) for folder in root.glob("*/*"))
+        places = {(each.parent.name, int(each.name)) for each in folders if each.name.isdigit()}
+        for topic, queue_id in sorted(places):
+            yield self.get(topic, queue_id)
 
     def forget(self) -> None:
         """Let go of all open files."""

@@ -182,18 +182,17 @@ def _cut_dangling(replay: _Replay, queue: ConsumeQueue) -> None:
     """Cut the entries of a queue that has no record where the log was replayed.
 
     Those before were durable. Behind them a crash may have left any mixture of entries and zeros,
-    whose records are gone, and torn entries that happen to point at other records.
+    whose records are gone, and torn entries that happen to point at other records. It may also have
+    left an extension whose queue got no file.
     """
 
     def is_before(offset: int) -> bool:
         unit = queue.unit(offset)
         return unit is not None and (unit.is_filler or unit.physical_offset < replay.start)
 
-    starts = queue.files.starts()
-    if not starts:
-        return
-    first = queue.first_offset()
-    end = last_true(is_before, first, (starts[-1] + queue.files.file_size) // QUEUE_UNIT_SIZE)
+    first, starts = queue.first_offset(), queue.files.starts()
+    room = starts[-1] + queue.files.file_size if starts else 0
+    end = last_true(is_before, first, room // QUEUE_UNIT_SIZE)
     while end > first and not _has_record(replay.parts, queue, end - 1):
         end -= 1
     replay.cut_queue(queue, end)

@@ -263,3 +263,24 @@ def test_a_bulk_append_that_was_torn_is_kept_as_far_as_it_is_whole(
         found = [int(body) for body in store.read("t").read_all()["body"].to_pylist()]
         assert found == list(range(30))
         assert list(store.verify()) == []
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_what_a_crash_left_of_an_extension_whose_queue_got_no_file_is_gone(
+    tmp_path: Path, roomy: rocketpy.StoreConfig, has_folder: bool
+) -> None:
+    config = replace(roomy, consume_queue_ext=True, consume_queue_ext_file_size=512)
+    with rocketpy.open(tmp_path / "live", config=config) as store:
+        store.create_topic("t", queues=2)
+        store.send("t", "one", queue_id=0)
+        path = Path(shutil.copytree(tmp_path / "live", tmp_path / "crashed"))
+    torn = path / "consumequeue_ext" / "t" / "1" / f"{0:020}"
+    torn.parent.mkdir()
+    torn.write_bytes((bytes(13) + b"torn" + bytes(20) + b"more").ljust(512, b"\0"))
+    if has_folder:
+        (path / "consumequeue" / "t" / "1").mkdir()
+    with rocketpy.open(path, config=config) as store:
+        assert list(store.verify()) == []
+        store.send("t", "two", queue_id=1, tags="a")
+        assert list(store.verify()) == []
+        assert store.read("t", tags="a").read_all().num_rows == 1
