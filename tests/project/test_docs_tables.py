@@ -1,0 +1,104 @@
+"""What the docs say of tests, errors, settings, metrics and options is so in the code."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+from pathlib import Path
+
+import pytest
+from tests.project.docs_tables import names_in, source_files, tables
+from tests.project.markdown_page import ROOT
+
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.errors import RocketPyError
+
+BASES = {"RocketPyError", "StoreError", "NameRefusedError", "UnknownNameError"}
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+needs_spark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None, reason="make unit installs no Spark"
+)
+
+
+def test_every_guarantee_names_a_test_that_is_there() -> None:
+    rows = tables("guarantees.md")["Guarantees"]
+    assert len(rows) > 20
+    for _, _, shown_by in rows:
+        (name,) = names_in(shown_by)
+        file, _, test = name.partition("::")
+        source = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+        assert test in {node.name for node in source.body if isinstance(node, ast.FunctionDef)}
+
+
+def error_classes() -> dict[str, type[RocketPyError]]:
+    """Find the errors of all packages; those of Spark's side need it to be imported."""
+    found: dict[str, type[Exception]] = {}
+    for path in source_files(ROOT):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = [
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+        ]
+        if names:
+            relative = path.relative_to(ROOT).with_suffix("")
+            module = importlib.import_module(".".join(("rocketpy", *relative.parts)))
+            found |= {name: getattr(module, name) for name in names}
+    return {name: each for name, each in found.items() if issubclass(each, RocketPyError)}
+
+
+@needs_spark
+def test_every_error_has_a_line_that_says_what_to_do() -> None:
+    classes = error_classes()
+    rows = [row for table in list(tables("errors.md").values())[:-1] for row in table]
+    told = {names_in(row[0])[0]: row[1] for row in rows}
+    assert set(told) == set(classes) - BASES, "docs/errors.md has a line for each error"
+    assert told == {
+        name: "yes" if each.retriable else "no"
+        for name, each in classes.items()
+        if name not in BASES
+    }
+
+
+def value(cell: str) -> object:
+    number, _, unit = cell.replace(",", "").partition(" ")
+    return ast.literal_eval(number) * UNITS[unit] if unit else ast.literal_eval(number)
+
+
+def test_settings_and_their_apache_names_are_those_of_the_code() -> None:
+    source = Path(ROOT / "broker_core" / "config.py").read_text("utf-8")
+    for name, default, apache, _ in tables("operations.md")["Settings"]:
+        setting = name.strip("`")
+        assert getattr(StoreConfig(), setting) == value(default)
+        line = next(line for line in source.splitlines() if line.startswith(f"    {setting}:"))
+        assert apache == "" or f"[{apache.strip('`')}]" in line
+
+
+@needs_spark
+def test_metrics_are_those_that_are_told() -> None:
+    from rocketpy.connector.metrics import METRICS
+
+    rows = tables("guides/monitoring.md")["Watch queries: lag, rates, Prometheus"]
+    assert rows == [[f"`{each.name}`", each.kind, each.help] for each in METRICS]
+
+
+@needs_spark
+@pytest.mark.parametrize("page", ["from-kafka.md", "from-rocketmq-spark.md"])
+def test_options_and_columns_that_stand_beside_others_are_ours(page: str) -> None:
+    from rocketpy.connector.option_tables import READ_OPTIONS, WRITE_OPTIONS
+    from rocketpy.connector.schema import spark_schema
+    from rocketpy.connector.write_columns import COLUMNS
+
+    found = tables(page)
+    for kind, options in (("reading", READ_OPTIONS), ("writing", WRITE_OPTIONS)):
+        (rows,) = [rows for title, rows in found.items() if title.lower().endswith(kind)]
+        assert len(rows) >= 4
+        for row in rows:
+            assert set(names_in(row[1])) <= {option.name for option in options}
+    types = {field.name: field.dataType.simpleString() for field in spark_schema("messages", "*")}
+    for _, ours, type_ in found["Columns"]:
+        for name in names_in(ours):
+            assert name in types or name in COLUMNS
+            assert types.get(name, "string") == type_.partition(";")[0]
