@@ -14,7 +14,7 @@ ARGS ?=
 # How many tests run at once; the tests of one file stay together, for what they share.
 WORKERS ?= 2
 
-.PHONY: help demo test check unit bench soak clean java
+.PHONY: help demo test check unit docs bench soak clean java
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,11 +25,15 @@ demo: $(FULL) java ## Set everything up and run the demo
 test: $(JARS) ## Set everything up and run every test but the soak tests
 	$(python) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
 
-check: $(FULL) ## Format, lint, types, and the arrows between the packages
+check: $(FULL) ## Format, lint, types, the arrows between the packages, and the site of the docs
 	$(python) -m ruff format --check .
 	$(python) -m ruff check .
 	$(python) -m mypy
 	.venv/bin/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict
+
+docs: $(FULL) ## Serve the docs on this machine, and show changes as they are made
+	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs serve
 
 unit: $(CORE) ## Run the quick tests: no Spark, no Java
 	$(python) -m pytest -m "not (spark or interop or crash or slow or soak)" $(ARGS)
@@ -41,7 +45,7 @@ soak: $(FULL) java ## Run the soak tests, and the crash tests many times over
 	ROCKETPY_SOAK=1 $(python) -m pytest -m "soak or crash" --timeout 3600 $(ARGS)
 
 clean: ## Remove what builds and tests leave behind; .venv stays
-	rm -rf build dist src/*.egg-info .coverage .coverage.* htmlcov
+	rm -rf build dist site src/*.egg-info .coverage .coverage.* htmlcov
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log
 	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -54,7 +58,7 @@ $(CORE): pyproject.toml
 	@touch $@
 
 $(FULL): pyproject.toml
-	tools/setup.sh dev,delta,plot
+	tools/setup.sh dev,delta,plot,docs
 	@touch $(CORE) $@
 
 # Delta's JARs, fetched by one Spark: two that fill the cache at once can break it.
