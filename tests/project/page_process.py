@@ -51,9 +51,13 @@ class PageProcess:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(BrokenPipeError):
-            self._process.communicate(timeout=_END_S)
-        self._log.close()
+        try:
+            with suppress(BrokenPipeError):
+                self._process.communicate(timeout=_END_S)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._log.close()
 
     def run(self, page: Path) -> list[str]:
         """Run a page; return what each of its blocks of Python printed."""
