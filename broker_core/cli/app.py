@@ -1,60 +1,20 @@
-"""The root of the command line, and the one place where errors become a line and an exit code.
-
-Exit codes: 0 all is well; 1 the command did its work and found damage; 2 it could not do it.
-"""
+"""The root of the command line: all commands that need no Spark, and what they have in common."""
 
 from __future__ import annotations
 
 import logging
-import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from rocketpy.broker_core.cli import messages, texts
+from rocketpy.broker_core.cli.commands import Commands, RootGroup
 from rocketpy.broker_core.cli.group import group_app
 from rocketpy.broker_core.cli.store import store_app
 from rocketpy.broker_core.cli.topic import topic_app
-from rocketpy.broker_core.errors import RocketPyError
 
-FAILED = 2
-INTERRUPTED = 130  # as a shell says it of Ctrl-C
-
-
-class CommandGroup(TyperGroup):
-    """Turns errors that a user can do something about into one line on stderr."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
-            _forget_stdout()
-            raise typer.Exit(0) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
-        except (RocketPyError, OSError) as error:
-            typer.echo(f"rocketpy: {error}", err=True)
-            raise typer.Exit(FAILED) from error
-
-
-def _forget_stdout() -> None:
-    """Let what is still buffered go nowhere, instead of failing at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
-app = typer.Typer(
-    name="rocketpy",
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = Commands(name="rocketpy", cls=RootGroup, help=texts.ROOT)
 app.add_typer(store_app, name="store")
 app.add_typer(topic_app, name="topic")
 app.command(help=texts.SEND)(messages.send)
@@ -77,23 +37,7 @@ def root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """RocketMQ for Spark people: stores of messages, without a server.
-
-    A store is the directory of an Apache RocketMQ broker, or one that rocketpy made.
-
-    [bold]Examples[/bold]
-
-      rocketpy topic create shop-store orders           a store with a topic
-      rocketpy send shop-store orders hello --tags new  a message
-      rocketpy tail shop-store orders -f                messages, as they come
-      rocketpy group lag shop-store --watch             how far groups are behind
-      rocketpy store stat shop-store                    what is in it
-      rocketpy store verify shop-store                  is it sound?
-
-    [bold]Exit codes[/bold]
-
-      0  all is well      1  damage was found      2  it could not be done
-    """
+    """Take the options that stand before a command."""
 
 
 class _Lines(logging.Handler):
@@ -106,5 +50,7 @@ class _Lines(logging.Handler):
 
 def main() -> None:
     """Run the command line."""
+    # Else py4j shows a traceback of its own when Ctrl-C ends a command.
+    logging.getLogger().addHandler(logging.NullHandler())
     logging.getLogger("rocketpy").addHandler(_Lines(logging.WARNING))
     app()

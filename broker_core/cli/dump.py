@@ -4,99 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
+from rocketpy.broker_core.cli.exits import FOUND
 from rocketpy.broker_core.cli.json_lines import json_lines
 from rocketpy.broker_core.cli.scan import SkippingScan
+from rocketpy.broker_core.cli.wanted import Wanted
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS, select
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.embedded import Store
-from rocketpy.broker_core.filters import SqlFilter, in_maps
-from rocketpy.broker_core.message import KEY_SEPARATOR
-from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.tags import TagFilter
 
-_DAMAGED = 1
 # All that a record holds: the broker's name is not in it.
 _FIELDS = tuple(name for name in ALL_COLUMNS.names if name != "broker")
 _ROWS_AT_ONCE = 1024  # rows that become text together
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Which messages are wanted; None means any."""
-
-    topic: str | None = None
-    queue_id: int | None = None
-    from_offset: int | None = None
-    to_offset: int | None = None
-    start_ms: int | None = None
-    end_ms: int | None = None
-    key: str | None = None
-    tags: str | None = None
-    sql: SqlFilter | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it takes to tell."""
-        asked = {
-            "topic": True,
-            "queue_id": self.queue_id is not None,
-            "queue_offset": self.from_offset is not None or self.to_offset is not None,
-            "store_timestamp": self.start_ms is not None or self.end_ms is not None,
-            "keys": self.key is not None,
-            "uniq_key": self.key is not None,
-            "tags": self.tags is not None,
-            "properties": self.sql is not None,
-        }
-        return [name for name, is_asked in asked.items() if is_asked]
-
-    def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the wanted rows of a batch; padding is never wanted."""
-        holds = pc.not_equal(batch.column("topic"), PADDING_TOPIC)
-        for condition in self._conditions(batch):
-            holds = pc.and_(holds, pc.fill_null(condition, False))
-        return batch.filter(holds)
-
-    def _conditions(self, batch: pa.RecordBatch) -> Iterator[pa.Array]:
-        column = batch.column
-        if self.topic is not None:
-            yield pc.equal(column("topic"), self.topic)
-        if self.queue_id is not None:
-            yield pc.equal(column("queue_id"), self.queue_id)
-        if self.from_offset is not None:
-            yield pc.greater_equal(column("queue_offset"), self.from_offset)
-        if self.to_offset is not None:
-            yield pc.less(column("queue_offset"), self.to_offset)
-        if self.start_ms is not None:
-            yield pc.greater_equal(column("store_timestamp").cast(pa.int64()), self.start_ms)
-        if self.end_ms is not None:
-            yield pc.less(column("store_timestamp").cast(pa.int64()), self.end_ms)
-        if self.key is not None:
-            yield pc.or_kleene(
-                pc.equal(column("uniq_key"), self.key), _has_word(column("keys"), self.key)
-            )
-        if self.tags is not None and (names := TagFilter.parse(self.tags).names):
-            yield pc.is_in(column("tags"), pa.array(sorted(names), pa.string()))
-        if self.sql is not None:
-            yield self.sql.passes(in_maps(column("properties")), batch.num_rows)
-
-
-def _has_word(keys: pa.Array, word: str) -> pa.Array:
-    padded = pc.binary_join_element_wise("", pc.fill_null(keys, ""), "", KEY_SEPARATOR)
-    return pc.match_substring(padded, f"{KEY_SEPARATOR}{word}{KEY_SEPARATOR}")
-
-
 def print_messages(
     path: Path,
-    selection: Selection,
+    selection: Wanted,
     *,
     columns: str | None,
     limit: int | None,
@@ -116,11 +46,11 @@ def print_messages(
         _print((selection.filter(batch).select(fields) for batch in batches), limit)
     for line in scan.damage:
         typer.echo(f"rocketpy: {line}", err=True)
-    raise typer.Exit(_DAMAGED if scan.damage else 0)
+    raise typer.Exit(FOUND if scan.damage else 0)
 
 
 def _by_queue(
-    store: Store, topics: Sequence[str], selection: Selection, columns: Sequence[str]
+    store: Store, topics: Sequence[str], selection: Wanted, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield messages topic by topic, through the queues, or the index if a key is asked for."""
     for topic in topics:

@@ -1,4 +1,4 @@
-"""`rocketpy group`: how far consumer groups are, and setting them back or forth."""
+"""`rocketpy group`: which consumer groups there are, how far they are, setting them elsewhere."""
 
 from __future__ import annotations
 
@@ -7,16 +7,49 @@ from typing import Annotated
 import typer
 
 from rocketpy.broker_core.cli import texts
-from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.commands import Commands
+from rocketpy.broker_core.cli.completion import complete_group, complete_topic
+from rocketpy.broker_core.cli.options import AsJson, Group, StorePath, Topic, option
 
-group_app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=texts.GROUP)
+group_app = Commands(help=texts.GROUP)
+
+
+@group_app.command("list", help=texts.GROUP_LIST)
+def list_groups(path: StorePath, as_json: AsJson = False) -> None:
+    """Show the groups of a store."""
+    from rocketpy.broker_core.cli.groups import show
+
+    show(path, as_json=as_json)
+
+
+@group_app.command("create", help=texts.GROUP_CREATE)
+def create_group(
+    path: StorePath,
+    group: Group,
+    retries: Annotated[
+        int | None, option("N", "Tries before a message is a dead letter: 16.", least=0)
+    ] = None,
+    consume: Annotated[
+        bool | None, typer.Option("--consume/--no-consume", help="Whether it may consume.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a group, or change one."""
+    from rocketpy.broker_core.cli.groups import create
+
+    create(path, group, retry_max_times=retries, consume_enabled=consume, as_json=as_json)
 
 
 @group_app.command(help=texts.GROUP_LAG)
 def lag(
     path: StorePath,
-    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="Only this group.")] = None,
-    topic: Annotated[str | None, option("NAME", "Only this topic.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="GROUP", help="Only this group.", autocompletion=complete_group),
+    ] = None,
+    topic: Annotated[
+        str | None, option("NAME", "Only this topic.", complete=complete_topic)
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show it anew until Ctrl-C.")
     ] = False,
@@ -32,8 +65,8 @@ def lag(
 @group_app.command(help=texts.GROUP_RESET)
 def reset(
     path: StorePath,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    group: Group,
+    topic: Topic,
     to: Annotated[str, option("WHERE", "earliest, latest, a TIME, or +N / -N messages.")],
     queue: Annotated[int | None, option("ID", "Only this queue.", least=0)] = None,
     dry_run: Annotated[

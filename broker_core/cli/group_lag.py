@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 
-import orjson
-import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rocketpy.broker_core.cli.terminal import plain_table
+from rocketpy.broker_core.cli.terminal import Screen, plain_table, print_json
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import GroupNotFoundError
@@ -89,19 +87,48 @@ def _of_topic(store: Store, group: str, topic: str, now_ms: int) -> list[QueueLa
 
 def _print(lags: list[QueueLag], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(orjson.dumps([asdict(lag) for lag in lags]).decode())
+        print_json([asdict(lag) for lag in lags])
     else:
-        Console(highlight=False).print(table_of(lags))
+        Screen().print(table_of(lags))
 
 
 def _watch(store: Store, group: str | None, topic: str | None, every_s: float) -> None:
+    # The terminal writes ^C behind the last line. On a full line that makes a new one, and what is
+    # drawn at the end would miss its place by it.
+    console = Screen(margin=len("^C "))
     before: dict[tuple[str, str, int], int] = {}
-    with Live(auto_refresh=False, screen=False) as live:
+    with Live(console=console, auto_refresh=False) as live:
         while True:
             lags = measure(store, group, topic)
-            live.update(table_of(lags, before, every_s), refresh=True)
+            live.update(_fitting(lags, before, every_s, console.height), refresh=True)
             before = {(lag.group, lag.topic, lag.queue_id): lag.offset for lag in lags}
             time.sleep(every_s)
+
+
+def _fitting(
+    lags: list[QueueLag], before: dict[tuple[str, str, int], int], every_s: float, height: int
+) -> Table:
+    """Return a table that fits the screen: if need be with one row for all queues of a topic."""
+    if len(lags) + 3 <= height:
+        return table_of(lags, before, every_s)
+    names = ["Group", "Topic", "Queues>", "Behind>", "Oldest unread>", "Read/s>"]
+    table = plain_table(*names)
+    for (group, topic), queues in groupby(lags, lambda lag: (lag.group, lag.topic)):
+        table.add_row(group, topic, *_totals(list(queues), before, every_s))
+    table.caption = f"{sum(lag.behind for lag in lags):,} behind in all"
+    return table
+
+
+def _totals(
+    queues: list[QueueLag], before: dict[tuple[str, str, int], int], every_s: float
+) -> list[str | Text]:
+    behind = sum(lag.behind for lag in queues)
+    ages = [lag.behind_ms for lag in queues if lag.behind_ms is not None]
+    read = sum(lag.offset - before.get((lag.group, lag.topic, lag.queue_id), lag.offset)
+               for lag in queues)  # fmt: skip
+    style = "yellow" if behind else ""
+    rest = [_age(max(ages, default=None)), f"{read / every_s:,.0f}" if before else ""]
+    return [f"{len(queues):,}", Text(f"{behind:,}", style), *rest]
 
 
 def table_of(

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import orjson
-import typer
-from rich.console import Console
-
 from rocketpy.broker_core.cli.options import time_ms
-from rocketpy.broker_core.cli.terminal import plain_table
+from rocketpy.broker_core.cli.terminal import Screen, plain_table, print_json
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import QueueNotFoundError
@@ -46,7 +42,7 @@ def reset(
             {"queue_id": queue, "before": before.get(queue), "after": at}
             for queue, at in after.items()
         ]
-        typer.echo(orjson.dumps(rows).decode())
+        print_json(rows)
         return
     table = plain_table("Queue>", "Before>", "After>", "To read>")
     for queue, at in after.items():
@@ -54,7 +50,7 @@ def reset(
         table.add_row(f"{queue}", old, f"{at:,}", f"{held[queue][1] - at:,}")
     if dry_run:
         table.caption = "Nothing was changed."
-    Console(highlight=False).print(table)
+    Screen().print(table)
 
 
 def _place(store: Store, topic: str, queue_id: int, to: str, committed: int | None) -> int:

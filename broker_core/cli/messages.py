@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-from rocketpy.broker_core.cli.options import AsJson, StorePath, option
-
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
+from rocketpy.broker_core.cli.options import AsJson, StorePath, Topic, option, time_ms
 
 
 def send(
     path: StorePath,
     topic: Topic,
     body: Annotated[
-        str | None, typer.Argument(metavar="[BODY]", help="The message; else lines of stdin.")
+        str | None, typer.Argument(metavar="BODY", help="The message; else lines of stdin.")
     ] = None,
     tags: Annotated[str | None, option("TAG", "The message's tag.")] = None,
     key: Annotated[
@@ -29,12 +27,24 @@ def send(
     sharding_key: Annotated[
         str | None, option("KEY", "Messages of one such key keep their order.")
     ] = None,
+    delay_level: Annotated[
+        int, option("N", "It waits: 1 is a second, 5 a minute, 17 an hour.", least=0)
+    ] = 0,
+    deliver_at: Annotated[str | None, option("TIME", "It waits for this time.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Store messages."""
-    from rocketpy.broker_core.cli.sending import Draft, send_all
+    from rocketpy.broker_core.cli.sending import Draft, parse_properties, send_all
 
-    draft = Draft.parse(tags, key or [], property_ or [], queue=queue, sharding_key=sharding_key)
+    draft = Draft(
+        tags=tags,
+        keys=tuple(key or ()),
+        properties=parse_properties(property_ or ()),
+        queue_id=queue,
+        sharding_key=sharding_key,
+        delay_level=delay_level,
+        deliver_at=time_ms(deliver_at),
+    )
     send_all(path, topic, body, draft, as_json=as_json)
 
 
@@ -48,9 +58,15 @@ def tail(
         int, option("N", "So many messages first: 10.", "--lines", "-n", least=0)
     ] = 10,
     tags: Annotated[str | None, option("TAGS", "Only these tags: 'paid || sent'.")] = None,
+    sql: Annotated[str | None, option("SQL", "Only what passes: \"region = 'eu'\".")] = None,
+    key: Annotated[str | None, option("KEY", "Only messages with this key or unique key.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the newest messages of a topic."""
     from rocketpy.broker_core.cli.tailing import show
+    from rocketpy.broker_core.cli.wanted import Wanted
+    from rocketpy.broker_core.filters import SqlFilter
 
-    show(path, topic, lines=lines, tags=tags, follow=follow, as_json=as_json)
+    passing = SqlFilter.of(sql) if sql is not None else None
+    wanted = Wanted(tags=tags, sql=passing, key=key)
+    show(path, topic, wanted, lines=lines, follow=follow, as_json=as_json)

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from rocketpy.broker_core.cli.completion import complete_group, complete_store, complete_topic
+
 StorePath = Annotated[
-    Path, typer.Argument(metavar="PATH", help="The store directory: it holds 'commitlog'.")
+    Path,
+    typer.Argument(
+        metavar="PATH",
+        help="The store directory: it holds 'commitlog'.",
+        autocompletion=complete_store,
+    ),
+]
+Topic = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=complete_topic)
+]
+Group = Annotated[
+    str, typer.Argument(metavar="GROUP", help="The group.", autocompletion=complete_group)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
-def option(metavar: str, text: str, *names: str, least: int | None = None) -> Any:
+def option(
+    metavar: str,
+    text: str,
+    *names: str,
+    least: int | None = None,
+    complete: Callable[..., list[str]] | None = None,
+) -> Any:
     """Return an option with a value, named after its parameter unless names are given."""
-    return typer.Option(*names, metavar=metavar, help=text, min=least)
+    return typer.Option(
+        *names, metavar=metavar, help=text, min=least, show_default=False, autocompletion=complete
+    )
 
 
 def time_ms(text: str | None) -> int | None:

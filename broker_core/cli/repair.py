@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-import orjson
 import typer
 
-from rocketpy.broker_core.cli.terminal import count_text, progress_bar, size_text
+from rocketpy.broker_core.cli.exits import FOUND
+from rocketpy.broker_core.cli.terminal import count_text, print_json, progress_bar, size_text
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.storage.repair import RepairReport, repair_in_place, repair_to
 from rocketpy.broker_core.storage.repair.padding import LOST
 
-_LOST = 1
 _MOST_LINES = 100  # of one kind; --json has all
 
 
@@ -42,11 +41,11 @@ def mend(
                 path, config=config, placeholders=placeholders, progress=progress
             )
     if as_json:
-        typer.echo(orjson.dumps(_document(report), default=str).decode())
+        print_json(_document(report))
     else:
         for line in _lines(report):
             typer.echo(line)
-    raise typer.Exit(0 if report.is_whole else _LOST)
+    raise typer.Exit(0 if report.is_whole else FOUND)
 
 
 def _document(report: RepairReport) -> dict[str, object]:

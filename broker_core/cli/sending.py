@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
 import typer
+from rich.console import Console
 
-from rocketpy.broker_core.cli.terminal import count_text
+from rocketpy.broker_core.cli.terminal import count_text, print_json
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 
@@ -29,28 +30,8 @@ class Draft:
     queue_id: int | None
     sharding_key: str | None
 
-    @classmethod
-    def parse(
-        cls,
-        tags: str | None,
-        keys: Iterable[str],
-        properties: Iterable[str],
-        *,
-        queue: int | None,
-        sharding_key: str | None,
-    ) -> Draft:
-        """Read the options."""
-        pairs = [text.partition("=") for text in properties]
-        for name, equals, _ in pairs:
-            if not equals or not name:
-                raise typer.BadParameter(f"the property {name!r} has no value; give NAME=VALUE")
-        return cls(
-            tags=tags,
-            keys=tuple(keys),
-            properties={name: value for name, _, value in pairs},
-            queue_id=queue,
-            sharding_key=sharding_key,
-        )
+    delay_level: int = 0
+    deliver_at: int | None = None
 
     def table(self, bodies: list[bytes]) -> pa.Table:
         """Return messages as rows, which are stored many at once."""
@@ -67,7 +48,20 @@ class Draft:
             columns["queue_id"] = pa.repeat(pa.scalar(self.queue_id, pa.int32()), count)
         if self.sharding_key is not None:
             columns["sharding_key"] = pa.repeat(self.sharding_key, count)
+        if self.delay_level:
+            columns["delay_level"] = pa.repeat(pa.scalar(self.delay_level, pa.int32()), count)
+        if self.deliver_at is not None:
+            columns["deliver_at"] = pa.repeat(pa.scalar(self.deliver_at, pa.int64()), count)
         return pa.table(columns)
+
+
+def parse_properties(texts: Iterable[str]) -> dict[str, str]:
+    """Read NAME=VALUE of each."""
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise typer.BadParameter(f"the property {name!r} has no value; give NAME=VALUE")
+    return {name: value for name, _, value in pairs}
 
 
 def send_all(path: Path, topic: str, body: str | None, draft: Draft, *, as_json: bool) -> None:
@@ -88,19 +82,26 @@ def _send(store: Store, topic: str, body: str, draft: Draft, *, as_json: bool) -
         properties=draft.properties,
         queue_id=draft.queue_id,
         sharding_key=draft.sharding_key,
+        delay_level=draft.delay_level,
+        deliver_at=draft.deliver_at,
     )
     if as_json:
-        typer.echo(orjson.dumps(receipt._asdict()).decode())
+        print_json(receipt._asdict())
+    elif draft.delay_level or receipt.recall_handle is not None:
+        typer.echo(f"{receipt.msg_id} waits for its time: rocketpy job redeliver {store.path}")
     else:
         typer.echo(f"{receipt.msg_id} at {topic}/{receipt.queue_id}/{receipt.queue_offset}")
 
 
 def _send_lines(store: Store, topic: str, draft: Draft, *, as_json: bool) -> None:
-    count, lines = 0, _lines()
-    while bodies := list(islice(lines, _LINES_AT_ONCE)):
-        count += store.append(topic, draft.table(bodies)).count
+    count, lines, began = 0, _lines(), time.monotonic()
+    with Console(stderr=True).status(f"{topic}: reading lines") as status:
+        while bodies := list(islice(lines, _LINES_AT_ONCE)):
+            count += store.append(topic, draft.table(bodies)).count
+            rate = f"{count / (time.monotonic() - began):,.0f}/s"
+            status.update(f"{topic}: {count_text(count, 'message')}, {rate}")
     if as_json:
-        typer.echo(orjson.dumps({"count": count}).decode())
+        print_json({"count": count})
     else:
         typer.echo(f"{count_text(count, 'message')} to {topic}")
 

@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-import orjson
-import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rocketpy.broker_core.cli.terminal import count_text, plain_table, size_text, time_text
+from rocketpy.broker_core.cli.terminal import (
+    Screen,
+    count_text,
+    facts_table,
+    plain_table,
+    print_json,
+    size_text,
+    time_text,
+)
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.storage.statistics import (
@@ -29,10 +34,10 @@ def show(path: Path, *, by_queue: bool, everything: bool, as_json: bool) -> None
     """Print what is in a store."""
     found = statistics(MessageStore(path, StoreConfig(), clock=SystemClock(), read_only=True))
     if as_json:
-        typer.echo(orjson.dumps(_document(found), option=orjson.OPT_NON_STR_KEYS).decode())
+        print_json(_document(found))
         return
-    console = Console(highlight=False)
-    console.print(_summary(found))
+    console = Screen()
+    console.print(facts_table(_facts(found)))
     shown = [topic for topic in found.topics if everything or topic.messages or not topic.is_system]
     if shown:
         console.print()
@@ -56,15 +61,6 @@ def _document(found: StoreStatistics) -> dict[str, object]:
         for topic in found.topics
     ]
     return {**asdict(found), "path": str(found.path), "topics": topics}
-
-
-def _summary(found: StoreStatistics) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in _facts(found):
-        table.add_row(name, text)
-    return table
 
 
 def _facts(found: StoreStatistics) -> Iterator[tuple[str, str | Text]]:

@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 
 from rocketpy.broker_core.cli import texts
+from rocketpy.broker_core.cli.commands import Commands
+from rocketpy.broker_core.cli.completion import complete_topic
 from rocketpy.broker_core.cli.options import AsJson, StorePath, option, time_ms
 
-store_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help=texts.STORE,
-)
+store_app = Commands(help=texts.STORE)
 
 
 @store_app.command(help=texts.STAT)
@@ -43,7 +41,9 @@ def verify(path: StorePath, as_json: AsJson = False) -> None:
 @store_app.command(help=texts.DUMP)
 def dump(
     path: StorePath,
-    topic: Annotated[str | None, option("NAME", "Only this topic.")] = None,
+    topic: Annotated[
+        str | None, option("NAME", "Only this topic.", complete=complete_topic)
+    ] = None,
     queue: Annotated[int | None, option("ID", "Only this queue.")] = None,
     from_offset: Annotated[int | None, option("N", "From this queue offset on.")] = None,
     to_offset: Annotated[int | None, option("N", "Before this queue offset.")] = None,
@@ -60,12 +60,14 @@ def dump(
     skip_damage: Annotated[
         bool, typer.Option("--skip-damage", help="With --scan: go on behind damaged bytes.")
     ] = False,
+    _as_json: Annotated[bool, typer.Option("--json", help="It is JSON with or without.")] = False,
 ) -> None:
     """Print messages as JSON, one object per line."""
-    from rocketpy.broker_core.cli.dump import Selection, print_messages
+    from rocketpy.broker_core.cli.dump import print_messages
+    from rocketpy.broker_core.cli.wanted import Wanted
     from rocketpy.broker_core.filters import SqlFilter
 
-    selection = Selection(
+    wanted = Wanted(
         topic=topic,
         queue_id=queue,
         from_offset=from_offset,
@@ -77,7 +79,7 @@ def dump(
         sql=SqlFilter.of(sql) if sql is not None else None,
     )
     print_messages(
-        path, selection, columns=columns, limit=limit, is_scan=scan, skip_damage=skip_damage
+        path, wanted, columns=columns, limit=limit, is_scan=scan, skip_damage=skip_damage
     )
 
 

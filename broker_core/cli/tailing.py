@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
 from rocketpy.broker_core.cli.json_lines import json_lines
-from rocketpy.broker_core.cli.terminal import count_text, time_text
+from rocketpy.broker_core.cli.terminal import Screen, count_text, time_text
+from rocketpy.broker_core.cli.wanted import Wanted
+from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 
@@ -20,6 +23,7 @@ _COLUMNS = (
     "store_timestamp", "queue_id", "queue_offset", "commit_log_offset", "tags", "keys", "body",
     "properties",
 )  # fmt: skip
+_SCHEMA = select(_COLUMNS)
 _EVERY_S = 0.2
 _MOST = 10_000  # messages of a queue that are taken at once
 
@@ -27,39 +31,67 @@ Ends = dict[int, int]
 
 
 def show(
-    path: Path, topic: str, *, lines: int, tags: str | None, follow: bool, as_json: bool
+    path: Path, topic: str, wanted: Wanted, *, lines: int, follow: bool, as_json: bool
 ) -> None:
     """Print the last messages by store time; then, if wished, each new one until interrupted."""
     with open_store(path, read_only=True) as store:
+        tail = _Tail(store, topic, wanted)
         output = _Output(as_json)
         ends = {queue_id: end for queue_id, (_, end) in store.queues(topic).items()}
-        output.print(_last(store, topic, ends, lines, tags))
+        output.print(tail.last(lines, ends))
         if follow:
-            _follow(store, topic, ends, tags, output)
+            _follow(tail, ends, output)
 
 
-def _last(store: Store, topic: str, ends: Ends, lines: int, tags: str | None) -> pa.Table:
-    """Return the newest messages; where only some tags count, further and further back."""
-    firsts = {queue_id: first for queue_id, (first, _) in store.queues(topic).items()}
-    reach = lines
-    while True:
-        starts = {queue_id: max(firsts[queue_id], end - reach) for queue_id, end in ends.items()}
-        found = _read(store, topic, starts, ends, tags)
-        if found.num_rows >= lines or starts == firsts:
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """The messages of a topic that are wanted, oldest first."""
+
+    store: Store
+    topic: str
+    wanted: Wanted
+
+    def last(self, lines: int, ends: Ends) -> pa.Table:
+        """Return the newest; where only some count, by the index or further and further back."""
+        if self.wanted.key is not None:
+            by_key = self.store.query(self.topic, key=self.wanted.key, columns=self._columns)
+            found = self._shown(by_key.to_batches())
             return found.slice(max(found.num_rows - lines, 0))
-        reach *= 8
+        firsts = {queue_id: first for queue_id, (first, _) in self.store.queues(self.topic).items()}
+        reach = lines
+        while True:
+            starts = {queue: max(firsts[queue], end - reach) for queue, end in ends.items()}
+            found = self.between(starts, ends)
+            if found.num_rows >= lines or starts == firsts:
+                return found.slice(max(found.num_rows - lines, 0))
+            reach *= 8
+
+    def between(self, starts: Ends, ends: Ends) -> pa.Table:
+        """Return the messages between two places."""
+        return self._shown(
+            self.store.read(
+                self.topic,
+                columns=self._columns,
+                tags=self.wanted.tags,
+                start=starts,
+                end=ends,
+            )
+        )
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*_COLUMNS, *(name for name in self.wanted.columns if name not in _COLUMNS)]
+
+    def _shown(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        rows = [self.wanted.filter(batch).select(list(_COLUMNS)) for batch in batches]
+        return pa.Table.from_batches(rows, _SCHEMA).sort_by("commit_log_offset")
 
 
-def _read(store: Store, topic: str, starts: Ends, ends: Ends, tags: str | None) -> pa.Table:
-    reader = store.read(topic, columns=_COLUMNS, tags=tags, start=starts, end=ends)
-    return reader.read_all().sort_by("commit_log_offset")
-
-
-def _follow(store: Store, topic: str, seen: Ends, tags: str | None, output: _Output) -> None:
-    with output.status(topic) as status:
+def _follow(tail: _Tail, seen: Ends, output: _Output) -> None:
+    with output.status(tail.topic) as status:
         count, began = 0, time.monotonic()
         while True:
-            held = store.queues(topic)
+            held = tail.store.queues(tail.topic)
             starts = {
                 queue_id: max(seen.get(queue_id, 0), first) for queue_id, (first, _) in held.items()
             }
@@ -67,24 +99,23 @@ def _follow(store: Store, topic: str, seen: Ends, tags: str | None, output: _Out
                 queue_id: min(end, starts[queue_id] + _MOST) for queue_id, (_, end) in held.items()
             }
             if starts != ends:
-                found = _read(store, topic, starts, ends, tags)
+                found = tail.between(starts, ends)
                 output.print(found)
                 count += found.num_rows
             seconds = time.monotonic() - began
-            status.update(
-                f"{topic}: {count_text(count, 'message')}, {count / max(seconds, 1):,.0f}/s"
-            )
+            rate = f"{count / max(seconds, 1):,.0f}/s"
+            status.update(f"{tail.topic}: {count_text(count, 'message')}, {rate}")
             seen = ends
             if starts == ends:
                 time.sleep(_EVERY_S)
 
 
 class _Output:
-    """Messages as lines: for people cut to the width of the terminal, for machines as JSON."""
+    """Messages as lines: for people cut to the width of their terminal, for machines as JSON."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
-        self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        self._console = Screen()
 
     def status(self, topic: str) -> Status:
         """Return the line below the messages; it is there on a terminal only."""
@@ -97,6 +128,7 @@ class _Output:
                 sys.stdout.buffer.write(b"".join(json_lines(batch)))
             sys.stdout.buffer.flush()
             return
+        # One by one: a person reads them.
         for row in messages.drop_columns("properties").to_pylist():
             self._console.print(_line(row), overflow="ellipsis", no_wrap=True)
 

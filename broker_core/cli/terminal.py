@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
+import orjson
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -20,6 +21,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
+from rich.text import Text
+
+_NO_LIMIT = 100_000
 
 Report = Callable[[str, int, int], None]  # what is done, bytes done, bytes in all
 
@@ -46,6 +50,28 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+class Screen(Console):
+    """Where tables go: as wide as the terminal; in a pipe or a file as wide as they need.
+
+    A name that was folded to a width that nobody looks at would be lost on `grep`.
+    """
+
+    def __init__(self, *, margin: int = 0) -> None:
+        is_free = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+        super().__init__(highlight=False, width=_NO_LIMIT if is_free else None)
+        self.width -= margin
+
+    def on_broken_pipe(self) -> None:
+        """Let the command line say how it ends; rich itself would end it with 1."""
+        raise BrokenPipeError
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line of JSON; what JSON does not know is text, names are texts."""
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+    sys.stdout.write(orjson.dumps(value, default=str, option=options).decode())
+
+
 def plain_table(*columns: str) -> Table:
     """Return a table without lines; a name that ends in > is that of a column of numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -55,6 +81,16 @@ def plain_table(*columns: str) -> Table:
             name.rstrip(">"), justify="right" if is_number else "left", overflow="fold"
         )
     table.caption_justify = "left"
+    return table
+
+
+def facts_table(facts: Iterable[tuple[str, str | Text]]) -> Table:
+    """Return names and what is to say of each, side by side."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in facts:
+        table.add_row(name, text)
     return table
 
 

@@ -1,4 +1,34 @@
-"""What the commands say of themselves, in rich's markup; lines fit a terminal of 80 columns."""
+"""What the commands say of themselves, in rich's markup; lines fit a terminal of 80 columns.
+
+Each has examples, which a test runs on a store with a topic `orders` and a group `billing`.
+"""
+
+ROOT = """RocketMQ for Spark people: stores of messages, without a server.
+
+A store is the directory of an Apache RocketMQ broker, or one that rocketpy
+made.
+
+[bold]Examples[/bold]
+
+  rocketpy topic create shop-store orders           a store with a topic
+  rocketpy send shop-store orders hello --tags new  a message
+  rocketpy tail shop-store orders -f                messages, as they come
+  rocketpy group lag shop-store --watch             how far groups are behind
+  rocketpy store stat shop-store                    what is in it
+  rocketpy store verify shop-store                  is it sound?
+  rocketpy doctor                                   is all here that it needs?
+
+[bold]Exit codes[/bold]
+
+    0  all is well
+    1  something is wrong there: damage, loss, a fault
+    2  it could not be done, or was asked for wrongly
+   70  what nobody foresaw: please report it
+  130  ended by Ctrl-C
+  141  the reader of the output closed it
+
+NO_COLOR=1 turns colours off. [bold]rocketpy --install-completion[/bold] has the shell
+complete commands, options, stores, and the topics and groups of a store."""
 
 STORE = """Look into a store directory, check it, and rebuild it.
 
@@ -75,12 +105,14 @@ rocketpy/replaced-TIME. A repair that was interrupted is simply run again.
 
 [bold]Exit codes[/bold]: 0 nothing is lost, 1 something is, 2 not repaired."""
 
-TOPIC = """Topics of a store: which there are, and new ones.
+TOPIC = """Topics of a store: which there are, new ones, and changes.
 
 [bold]Examples[/bold]
 
   rocketpy topic list shop-store
-  rocketpy topic create shop-store orders --queues 8"""
+  rocketpy topic describe shop-store orders
+  rocketpy topic create shop-store orders --queues 8
+  rocketpy topic update shop-store orders --perm r"""
 
 TOPIC_LIST = """Show the topics of a store, with their queues and messages.
 
@@ -91,6 +123,28 @@ TOPIC_LIST = """Show the topics of a store, with their queues and messages.
   rocketpy topic list shop-store --json | jq '.[].topic'
 
 [bold]Exit codes[/bold]: 0 shown, 2 not a store that can be read."""
+
+TOPIC_DESCRIBE = """Show a topic: settings, each queue, and the groups that read it.
+
+[bold]Examples[/bold]
+
+  rocketpy topic describe shop-store orders
+  rocketpy topic describe shop-store orders --json | jq '.queues[].messages'
+
+[bold]Exit codes[/bold]: 0 shown, 2 no such topic or store."""
+
+TOPIC_UPDATE = """Change a topic: its queues, or whether it may be read and written.
+
+To have fewer queues, lower --write-queues; when what is in the others was
+read, --read-queues. RocketMQ's numbers 6, 4, 2 are taken as PERM too. A topic is
+closed by --perm none; its messages stay until they expire.
+
+[bold]Examples[/bold]
+
+  rocketpy topic update shop-store orders --perm r
+  rocketpy topic update shop-store orders --write-queues 2
+
+[bold]Exit codes[/bold]: 0 changed, 2 it could not be."""
 
 TOPIC_CREATE = """Make a topic; one that exists keeps its queues, or gets more.
 
@@ -103,13 +157,37 @@ A store that is missing is made.
 
 [bold]Exit codes[/bold]: 0 it is there, 2 it could not be made."""
 
-GROUP = """Consumer groups of a store: how far they are, and setting them elsewhere.
+GROUP = """Consumer groups of a store: which, how far they are, setting them elsewhere.
 
 [bold]Examples[/bold]
 
+  rocketpy group list shop-store
   rocketpy group lag shop-store
   rocketpy group lag shop-store billing --watch
   rocketpy group reset shop-store billing orders --to earliest --dry-run"""
+
+GROUP_LIST = """Show the consumer groups of a store, each with what it reads.
+
+"Members" are streams that share the group's queues and live; "Retries" is how
+often a message is tried again before it is a dead letter.
+
+[bold]Examples[/bold]
+
+  rocketpy group list shop-store
+  rocketpy group list shop-store --json | jq '.[] | select(.dead_letters > 0)'
+
+[bold]Exit codes[/bold]: 0 shown, 2 not a store that can be read."""
+
+GROUP_CREATE = """Make a consumer group, or change one; what is not given stays.
+
+Groups need not be made: the first to read or commit makes one as well.
+
+[bold]Examples[/bold]
+
+  rocketpy group create shop-store billing --retries 3
+  rocketpy group create shop-store billing --no-consume
+
+[bold]Exit codes[/bold]: 0 it is there, 2 it could not be made."""
 
 GROUP_LAG = """Show how many messages groups are behind, queue by queue.
 
@@ -142,10 +220,14 @@ is started with a new one.
 
 SEND = """Store a message, or one for each line of stdin.
 
+One with --delay-level or --deliver-at waits until a delivery service or
+[bold]rocketpy job redeliver[/bold] brings it to its topic.
+
 [bold]Examples[/bold]
 
   rocketpy send shop-store orders '{"id": 1}' --tags paid --key o-1
   rocketpy send shop-store orders hello -p region=eu --sharding-key o-1
+  rocketpy send shop-store orders 'remind me' --delay-level 5
   cat orders.jsonl | rocketpy send shop-store orders --tags new
 
 [bold]Exit codes[/bold]: 0 stored, 2 it could not be."""
@@ -158,6 +240,8 @@ A line has the time of storing, queue/offset, tag, keys and body.
 
   rocketpy tail shop-store orders
   rocketpy tail shop-store orders -f --tags 'paid || sent'
+  rocketpy tail shop-store orders --sql "region = 'eu'" -n 100
+  rocketpy tail shop-store orders --key o-1
   rocketpy tail shop-store orders -n 1 --json | jq -r .body
 
 [bold]Exit codes[/bold]: 0 shown, 2 no such topic or store, 130 ended by Ctrl-C."""

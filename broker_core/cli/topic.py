@@ -1,4 +1,4 @@
-"""`rocketpy topic`: which topics a store has, and new ones."""
+"""`rocketpy topic`: which topics a store has, new ones, and changes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from rocketpy.broker_core.cli import texts
-from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.commands import Commands
+from rocketpy.broker_core.cli.options import AsJson, StorePath, Topic, option
 
-topic_app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help=texts.TOPIC)
-
-Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+topic_app = Commands(help=texts.TOPIC)
 
 
 @topic_app.command("list", help=texts.TOPIC_LIST)
@@ -28,13 +27,46 @@ def list_topics(
     show(path, everything=everything, as_json=as_json)
 
 
+@topic_app.command("describe", help=texts.TOPIC_DESCRIBE)
+def describe_topic(path: StorePath, topic: Topic, as_json: AsJson = False) -> None:
+    """Show all that is known of a topic."""
+    from rocketpy.broker_core.cli.topics import describe
+
+    describe(path, topic, as_json=as_json)
+
+
 @topic_app.command("create", help=texts.TOPIC_CREATE)
 def create_topic(
     path: StorePath,
-    topic: Name,
+    topic: Topic,
     queues: Annotated[int | None, option("N", "How many queues: 4.", least=1)] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a topic, or give one more queues."""
     from rocketpy.broker_core.cli.topics import create
 
-    create(path, topic, queues)
+    create(path, topic, queues, as_json=as_json)
+
+
+@topic_app.command("update", help=texts.TOPIC_UPDATE)
+def update_topic(
+    path: StorePath,
+    topic: Topic,
+    write_queues: Annotated[
+        int | None, option("N", "Spread messages over so many queues.", least=1)
+    ] = None,
+    read_queues: Annotated[int | None, option("N", "Read so many queues.", least=1)] = None,
+    perm: Annotated[str | None, option("PERM", "What one may: rw, r, w or none.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a topic."""
+    from rocketpy.broker_core.cli.topics import update
+
+    update(
+        path,
+        topic,
+        write_queues=write_queues,
+        read_queues=read_queues,
+        perm=perm,
+        as_json=as_json,
+    )

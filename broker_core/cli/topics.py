@@ -2,43 +2,180 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import orjson
 import typer
-from rich.console import Console
+from rich.table import Table
 
-from rocketpy.broker_core.cli.terminal import count_text, plain_table
+from rocketpy.broker_core.cli.group_lag import measure
+from rocketpy.broker_core.cli.terminal import (
+    Screen,
+    count_text,
+    facts_table,
+    plain_table,
+    print_json,
+    time_text,
+)
+from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
-from rocketpy.broker_core.metadata import is_system_topic
+from rocketpy.broker_core.metadata import TopicConfig, is_system_topic
+
+_PERMISSIONS = {"rw": 6, "r": 4, "w": 2, "none": 0}
 
 
 def show(path: Path, *, everything: bool, as_json: bool) -> None:
     """Print topics, each with its queues and how many messages they hold."""
     with open_store(path, read_only=True) as store:
         found = [
-            {
-                "topic": name,
-                "queues": config.write_queues,
-                "messages": sum(end - first for first, end in store.queues(name).values()),
-                "perm": config.perm,
-            }
+            _told(store, config)
             for name, config in sorted(store.topics().items())
             if everything or not is_system_topic(name)
         ]
     if as_json:
-        typer.echo(orjson.dumps(found).decode())
+        print_json(found)
         return
-    table = plain_table("Topic", "Queues>", "Messages>")
+    table = plain_table("Topic", "Queues>", "Messages>", "Access")
     for topic in found:
-        table.add_row(str(topic["topic"]), f"{topic['queues']:,}", f"{topic['messages']:,}")
-    Console(highlight=False).print(table)
+        numbers = f"{topic['queues']:,}", f"{topic['messages']:,}"
+        table.add_row(topic["topic"], *numbers, _access(topic["perm"]))
+    if not found:
+        table.caption = "no topic yet: rocketpy topic create"
+    Screen().print(table)
 
 
-def create(path: Path, name: str, queues: int | None) -> None:
+def _told(store: Store, config: TopicConfig) -> dict[str, Any]:
+    return {
+        "topic": config.name,
+        "queues": config.write_queues,
+        "messages": sum(end - first for first, end in store.queues(config.name).values()),
+        "perm": config.perm,
+    }
+
+
+def describe(path: Path, name: str, *, as_json: bool) -> None:
+    """Print all that is known of a topic: settings, queues, groups that read it."""
+    with open_store(path, read_only=True) as store:
+        told = _described(store, name)
+    if as_json:
+        print_json(told)
+        return
+    console = Screen()
+    console.print(facts_table(_facts(told)))
+    console.print()
+    console.print(_queues(told["queues"]))
+    if told["groups"]:
+        table = plain_table("Group", "Behind>")
+        for each in told["groups"]:
+            table.add_row(each["group"], f"{each['behind']:,}")
+        console.print()
+        console.print(table)
+
+
+def _described(store: Store, name: str) -> dict[str, Any]:
+    ranges = store.queues(name)  # raises where there is no such topic
+    config = store.topics().get(name)
+    behind: dict[str, int] = {}
+    for lag in measure(store, None, name):
+        behind[lag.group] = behind.get(lag.group, 0) + lag.behind
+    return {
+        "topic": name,
+        "perm": config.perm if config else None,
+        "read_queues": config.read_queues if config else None,
+        "write_queues": config.write_queues if config else None,
+        "order": config.order if config else None,
+        "attributes": dict(config.attributes) if config else {},
+        "messages": sum(end - first for first, end in ranges.values()),
+        "queues": [
+            {
+                "queue_id": queue_id,
+                "first": first,
+                "next": end,
+                "messages": end - first,
+                "last_stored_ms": store.stored_ms(name, queue_id, end - 1) if end > first else None,
+            }
+            for queue_id, (first, end) in ranges.items()
+        ],
+        "groups": [{"group": group, "behind": count} for group, count in sorted(behind.items())],
+    }
+
+
+def _facts(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "topic", told["topic"]
+    yield "messages", f"{told['messages']:,}"
+    if told["perm"] is None:
+        yield "settings", "none: it is not in topics.json"
+        return
+    yield "queues", f"{told['write_queues']:,} to write, {told['read_queues']:,} to read"
+    yield "access", _access(told["perm"])
+    if told["order"]:
+        yield "order", "kept while queues come and go"
+    yield from told["attributes"].items()
+
+
+def _queues(queues: list[dict[str, Any]]) -> Table:
+    table = plain_table("Queue>", "First>", "Next>", "Messages>", "Last stored")
+    for queue in queues:
+        last = queue["last_stored_ms"]
+        numbers = (queue[key] for key in ("queue_id", "first", "next", "messages"))
+        cells = [f"{number:,}" for number in numbers]
+        table.add_row(*cells, time_text(last) if last is not None else "")
+    return table
+
+
+def create(path: Path, name: str, queues: int | None, *, as_json: bool) -> None:
     """Make a topic; the store is made if it is missing."""
     with open_store(path) as store:
         before = store.topics().get(name)
         after = store.create_topic(name, queues)
-    text = f"topic {name} has {count_text(after.write_queues, 'queue')}"
-    typer.echo(text if before != after else f"{text}, as before")
+        told = _told(store, after)
+    _say(told, after, is_changed=before != after, as_json=as_json)
+
+
+def update(
+    path: Path,
+    name: str,
+    *,
+    write_queues: int | None,
+    read_queues: int | None,
+    perm: str | None,
+    as_json: bool,
+) -> None:
+    """Change a topic."""
+    if write_queues is None and read_queues is None and perm is None:
+        raise typer.BadParameter("give what shall change: --write-queues, --read-queues or --perm")
+    with open_store(path) as store:
+        before = store.topics().get(name)
+        after = store.update_topic(
+            name, write_queues=write_queues, read_queues=read_queues, perm=_perm(perm)
+        )
+        told = _told(store, after)
+    _say(told, after, is_changed=before != after, as_json=as_json)
+
+
+def _say(told: dict[str, Any], topic: TopicConfig, *, is_changed: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(told)
+        return
+    queues = count_text(topic.write_queues, "queue")
+    if topic.read_queues != topic.write_queues:
+        queues += f" to write, {topic.read_queues:,} to read"
+    closed = "" if topic.perm == _PERMISSIONS["rw"] else f", access: {_access(topic.perm)}"
+    typer.echo(f"topic {topic.name} has {queues}{closed}{'' if is_changed else ', as before'}")
+
+
+def _perm(text: str | None) -> int | None:
+    """Read a permission: a word of ours, or RocketMQ's number."""
+    if text is None:
+        return None
+    if text in _PERMISSIONS:
+        return _PERMISSIONS[text]
+    if text.isdigit():
+        return int(text)
+    raise typer.BadParameter(f"the permission {text!r} is none of {', '.join(_PERMISSIONS)}")
+
+
+def _access(perm: int) -> str:
+    words = [word for bit, word in ((4, "read"), (2, "write")) if perm & bit]
+    return ", ".join(words) or "closed"

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import orjson
 import typer
 
-from rocketpy.broker_core.cli.terminal import count_text, progress_bar
+from rocketpy.broker_core.cli.exits import FOUND
+from rocketpy.broker_core.cli.terminal import count_text, print_json, progress_bar
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.verify import Problem, verify
-
-_PROBLEMS = 1
+from rocketpy.broker_core.storage.verify import verify
 
 
 def check(path: Path, *, as_json: bool) -> None:
@@ -24,11 +22,10 @@ def check(path: Path, *, as_json: bool) -> None:
     with progress_bar() as report:
         for problem in verify(store.parts, partial(report, "checking")):
             found += 1
-            print(_json(problem) if as_json else problem)
+            if as_json:
+                print_json({**problem._asdict(), "path": str(problem.path)})
+            else:
+                print(problem)
     if not as_json:
         typer.echo(f"{path}: {count_text(found, 'problem') if found else 'sound'}", err=bool(found))
-    raise typer.Exit(_PROBLEMS if found else 0)
-
-
-def _json(problem: Problem) -> str:
-    return orjson.dumps({**problem._asdict(), "path": str(problem.path)}).decode()
+    raise typer.Exit(FOUND if found else 0)

@@ -1,4 +1,4 @@
-"""`rocketpy.open`, and the open store: its sides put together, its topics, its care, its end."""
+"""`rocketpy.open`, and the open store: its sides put together, its care, its end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rocketpy.broker_core.embedded.groups import Groups
 from rocketpy.broker_core.embedded.members import Members
 from rocketpy.broker_core.embedded.reading import Reading
 from rocketpy.broker_core.embedded.retrying import Retrying
+from rocketpy.broker_core.embedded.topics import Topics
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.verify import Problem, verify
 
@@ -50,7 +50,7 @@ def open(
     return Store(store)
 
 
-class Store(Delaying, Reading, Groups, Members, Retrying):
+class Store(Delaying, Reading, Topics, Groups, Members, Retrying):
     """An open store: send, deliver, read, query, commit, send back. Threads may share it."""
 
     def __init__(self, store: MessageStore) -> None:
@@ -81,18 +81,6 @@ class Store(Delaying, Reading, Groups, Members, Retrying):
     def flush(self) -> None:
         """Return when all that was appended is durable."""
         self._store.flush()
-
-    # --- topics ---------------------------------------------------------------------------------
-
-    def create_topic(self, name: str, queues: int | None = None) -> TopicConfig:
-        """Make a topic; one that exists keeps its queues, and gets more if more are asked for."""
-        return self._store.create_topic(name, queues)
-
-    def topics(self) -> dict[str, TopicConfig]:
-        """Return all topics by name, system topics included."""
-        return self._store.topics.all()
-
-    # --- care -----------------------------------------------------------------------------------
 
     def verify(self) -> Iterable[Problem]:
         """Yield every broken invariant of the store: nothing when it is sound."""

@@ -50,7 +50,7 @@ from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
 log = logging.getLogger(__name__)
 
 _TOPIC_CACHE_S = 1.0
-_MOST_QUEUES = 65_536
+MOST_QUEUES = 65_536
 _RETENTION_INTERVAL_S = 10  # as Apache's broker looks
 
 
@@ -146,8 +146,8 @@ class MessageStore:
 
     def create_topic(self, name: str, queues: int | None) -> TopicConfig:
         """Make a topic, or give one that exists more queues."""
-        if queues is not None and not 1 <= queues <= _MOST_QUEUES:
-            raise TopicNameError(name, f"{queues} queues; give 1 to {_MOST_QUEUES}")
+        if queues is not None and not 1 <= queues <= MOST_QUEUES:
+            raise TopicNameError(name, f"{queues} queues; give 1 to {MOST_QUEUES}")
         self.require_open()
         if self.read_only:
             raise ReadOnlyStoreError(self.root, "create a topic")
@@ -161,10 +161,14 @@ class MessageStore:
             else:
                 more = max(old.read_queues, queues)
                 new = replace(old, read_queues=more, write_queues=queues)
-            limit = self.parts.config.max_topic_length
-            self.topics.put(new, now_ms=self.clock.now_ms(), name_limit=limit)
-            self._topic_cache.clear()
+            self.put_topic(new)
             return new
+
+    def put_topic(self, config: TopicConfig) -> None:
+        """Save the settings of a topic: hold the lock."""
+        limit = self.parts.config.max_topic_length
+        self.topics.put(config, now_ms=self.clock.now_ms(), name_limit=limit)
+        self._topic_cache.clear()
 
     def topic(self, name: str) -> TopicConfig | None:
         """Return a topic; what other processes change about it is seen within a second."""

@@ -62,7 +62,7 @@ def test_options_are_those_of_the_command() -> None:
 
     parameters = inspect.get_annotations(replay, eval_str=True)
     options = {
-        f"`--{name.replace('_', '-')}`": hint.__metadata__[0].help
+        f"`--{name.removeprefix('as_').replace('_', '-')}`": hint.__metadata__[0].help
         for name, hint in parameters.items()
         if hasattr(hint, "__metadata__") and name not in ("path", "group")
     }

@@ -19,24 +19,6 @@ def test_version_is_that_of_the_package(process: Process) -> None:
     assert process("--version").stdout == f"rocketpy {rocketpy.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["stat", "verify", "dump", "repair"])
-def test_each_command_teaches_by_example(command: str) -> None:
-    text = CliRunner().invoke(app, ["store", command, "--help"]).output
-    assert f"rocketpy store {command} " in text
-    assert "Examples" in text
-    assert "Exit codes" in text
-
-
-@pytest.mark.parametrize(
-    "command", ["topic list", "topic create", "send", "tail", "group lag", "group reset"]
-)
-def test_each_command_on_messages_teaches_by_example(command: str) -> None:
-    text = CliRunner().invoke(app, [*command.split(), "--help"]).output
-    assert f"rocketpy {command} shop-store" in text
-    assert "Examples" in text
-    assert "Exit codes" in text
-
-
 @pytest.mark.parametrize("arguments", [[], ["store"], ["topic"], ["group"]])
 def test_without_a_command_the_commands_are_shown(arguments: list[str]) -> None:
     assert "Examples" in CliRunner().invoke(app, arguments).output
