@@ -5,10 +5,9 @@ Commands import Spark when they run: help is fast, and stores are looked into wi
 
 from __future__ import annotations
 
-import typer
-
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli import main as run
+from rocketpy.broker_core.cli.commands import Commands
 from rocketpy.spark_jobs.commands import doctor, rebalance, redeliver, replay
 
 JOB = """Work that runs on Spark: on this machine, or wherever its settings say.
@@ -19,11 +18,7 @@ JOB = """Work that runs on Spark: on this machine, or wherever its settings say.
   rocketpy job replay shop-store billing --dry-run
   rocketpy job rebalance shop-store --strategy backlog"""
 
-job_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help=JOB,
-)
+job_app = Commands(help=JOB)
 app.add_typer(job_app, name="job")
 app.command(help=doctor.HELP)(doctor.doctor)
 job_app.command(help=redeliver.HELP)(redeliver.redeliver)

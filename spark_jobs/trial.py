@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.connector.environment import has_delta_jars
-from rocketpy.connector.session import local_spark
+from rocketpy.spark_jobs.quiet_start import SparkLog, SparkStartError
 
 _MESSAGES = 100
 
@@ -20,23 +21,28 @@ _MESSAGES = 100
 def try_spark() -> Iterator[Finding]:
     """Start a Spark, write and read a store and, if it is installed, a Delta table."""
     has_delta = importlib.util.find_spec("delta") is not None
-    try:
-        spark = local_spark(1)
-    except Exception as error:  # whatever stops Spark is what the user wants to know
-        yield _no_start(error, has_delta=has_delta)
-        return
-    try:
-        with tempfile.TemporaryDirectory(prefix="rocketpy-doctor-") as folder:
-            orders = _orders(spark, Path(folder) / "store")
-            yield _tried("spark", "read a store in a task", lambda: orders.count())
-            if has_delta:
-                table = str(Path(folder) / "table")
-                yield _tried("delta", "wrote and read a table", lambda: _by_delta(orders, table))
-    finally:
-        spark.stop()
+    with SparkLog() as log:
+        try:
+            spark = log.start(1)
+        except SparkStartError as error:
+            yield _no_start(error, has_delta=has_delta)
+            return
+        try:
+            yield from _trials(spark, log, has_delta=has_delta)
+        finally:
+            spark.stop()
 
 
-def _no_start(error: Exception, *, has_delta: bool) -> Finding:
+def _trials(spark: SparkSession, log: SparkLog, *, has_delta: bool) -> Iterator[Finding]:
+    with tempfile.TemporaryDirectory(prefix="rocketpy-doctor-") as folder:
+        orders = _orders(spark, Path(folder) / "store")
+        yield _tried("spark", "read a store in a task", orders.count, log)
+        if has_delta:
+            write = partial(_by_delta, orders, str(Path(folder) / "table"))
+            yield _tried("delta", "wrote and read a table", write, log)
+
+
+def _no_start(error: SparkStartError, *, has_delta: bool) -> Finding:
     if has_delta and not has_delta_jars():
         what = "Spark does not start: the JARs of delta-spark are out of reach"
         remedy = (
@@ -44,7 +50,7 @@ def _no_start(error: Exception, *, has_delta: bool) -> Finding:
             "put the JARs into Spark's jars folder; or uninstall delta-spark"
         )
         return Finding("delta", "fault", what, remedy)
-    what = f"it does not start: {_first_line(error)}"
+    what = f"it does not start: {error.reason}"
     return Finding("spark", "fault", what, "mend what is found above; Spark's own words help")
 
 
@@ -61,10 +67,11 @@ def _by_delta(frame: DataFrame, table: str) -> int:
     return frame.sparkSession.read.format("delta").load(table).count()
 
 
-def _tried(check: str, what: str, count: Callable[[], int]) -> Finding:
+def _tried(check: str, what: str, count: Callable[[], int], log: SparkLog) -> Finding:
     try:
         rows = count()
     except Exception as error:
+        log.show()
         return Finding(check, "fault", _first_line(error), "Spark's own words are above")
     if rows != _MESSAGES:
         return Finding(check, "fault", f"{rows} of {_MESSAGES} messages came through")

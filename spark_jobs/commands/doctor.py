@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rocketpy.broker_core.cli.completion import complete_store
+from rocketpy.broker_core.cli.exits import FOUND
 from rocketpy.broker_core.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ _MARKS = {"ok": ("green", "ok"), "warning": ("yellow", "warning"), "fault": ("re
 
 def doctor(
     path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="A store to look at as well.")
+        Path | None,
+        typer.Argument(
+            metavar="PATH", help="A store to look at as well.", autocompletion=complete_store
+        ),
     ] = None,
     spark: Annotated[
         bool, typer.Option("--spark", help="Start a Spark, and try the whole way.")
@@ -46,11 +51,11 @@ def doctor(
         if not as_json:
             _print(finding)
     if as_json:
-        import orjson
+        from rocketpy.broker_core.cli.terminal import print_json
 
-        typer.echo(orjson.dumps([asdict(finding) for finding in findings]).decode())
+        print_json([asdict(finding) for finding in findings])
     if any(finding.verdict == "fault" for finding in findings):
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND)
 
 
 def _look(path: Path | None, *, with_spark: bool) -> Iterator[Finding]:
@@ -68,9 +73,10 @@ def _look(path: Path | None, *, with_spark: bool) -> Iterator[Finding]:
 
 
 def _print(finding: Finding) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from rocketpy.broker_core.cli.terminal import Screen
 
     style, mark = _MARKS[finding.verdict]
     line = Table.grid(padding=(0, 1, 0, 0))
@@ -80,4 +86,4 @@ def _print(finding: Finding) -> None:
     line.add_row(Text(mark, style), Text(finding.check, "bold"), finding.what)
     if finding.remedy:
         line.add_row("", "", Text(finding.remedy, "dim"))
-    Console(highlight=False).print(line)
+    Screen().print(line)

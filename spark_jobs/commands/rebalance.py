@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rocketpy.broker_core.cli.options import StorePath
-from rocketpy.broker_core.cli.terminal import count_text
+from rocketpy.broker_core.cli.completion import complete_group
+from rocketpy.broker_core.cli.options import StorePath, option
+from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
 from rocketpy.broker_core.rebalance.catalogue import parse_strategy
 
 if TYPE_CHECKING:
@@ -38,35 +38,36 @@ _MOST_ROWS = 100
 def rebalance(
     path: StorePath,
     group: Annotated[
-        list[str] | None, typer.Option(help="Only this group; may be given several times.")
+        list[str] | None,
+        option("GROUP", "Only this group; may be given again.", complete=complete_group),
     ] = None,
     strategy: Annotated[
         str | None,
-        typer.Option(
-            help="averagely, circle, config, machineRoom, machineRoomNearby, "
-            "consistentHash or backlog; without it, what each group had."
+        option(
+            "NAME",
+            "averagely, circle, config, machineRoom, machineRoomNearby, consistentHash or "
+            "backlog; without it, what each group had.",
         ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would move, and write nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each group.")] = False,
-    cores: Annotated[str, typer.Option(help="How many cores Spark takes.")] = "*",
+    cores: Annotated[str, option("N", "How many cores Spark takes: all.")] = "*",
 ) -> None:
     """Divide the queues of groups."""
     if strategy is not None:
         parse_strategy(strategy)  # before Spark is started
-    from rocketpy.connector.session import local_spark
     from rocketpy.spark_jobs import rebalance as job
+    from rocketpy.spark_jobs.quiet_start import job_spark
 
-    outcomes = job.rebalance(
-        local_spark(cores), path, groups=group, strategy=strategy, dry_run=dry_run
-    )
+    with job_spark(path, cores) as spark, Console(stderr=True).status("dividing queues"):
+        outcomes = job.rebalance(spark, path, groups=group, strategy=strategy, dry_run=dry_run)
     if as_json:
         for outcome in outcomes:
-            typer.echo(orjson.dumps(asdict(outcome)).decode())
+            print_json(asdict(outcome))
         return
-    console = Console(highlight=False)
+    console = Screen()
     told = [outcome for outcome in outcomes if outcome.status != job.SAME]
     if told:
         console.print(_table(told[:_MOST_ROWS], dry_run=dry_run))
@@ -77,10 +78,8 @@ def rebalance(
 
 
 def _table(outcomes: Sequence[GroupOutcome], *, dry_run: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    numbers = ("Members", "Queues", "Lag", "Moved")
-    for name in ("Group", "Generation", *numbers, "From whom to whom", "Why"):
-        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    numbers = ("Members>", "Queues>", "Lag>", "Moved>")
+    table = plain_table("Group", "Generation", *numbers, "From whom to whom", "Why")
     for each in outcomes:
         numbers_of = (each.members, each.queues, each.lag, each.moved)
         cells = [f"{number:,}" for number in numbers_of]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rocketpy.broker_core.cli.options import StorePath
+from rocketpy.broker_core.cli.options import AsJson, StorePath, option
 
 HELP = """Bring due messages of the delay levels to their topics, each once.
 
@@ -29,21 +29,23 @@ def redeliver(
     path: StorePath,
     once: Annotated[bool, typer.Option("--once", help="Deliver what is due now, and end.")] = False,
     interval: Annotated[
-        float, typer.Option(min=0.05, help="Seconds between two looks for what is due.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.05, show_default=False, help="How often it looks: 0.5."
+        ),
     ] = 0.5,
-    cores: Annotated[int, typer.Option(min=1, help="How many tasks run at a time.")] = 2,
+    cores: Annotated[int, option("N", "How many tasks run at a time: 2.", least=1)] = 2,
+    as_json: AsJson = False,
 ) -> None:
     """Bring due messages to their topics."""
     from py4j.protocol import Py4JError
     from rich.console import Console
 
-    from rocketpy.broker_core.cli.terminal import count_text
-    from rocketpy.connector.session import local_spark
+    from rocketpy.broker_core.cli.terminal import count_text, print_json
+    from rocketpy.spark_jobs.quiet_start import job_spark
     from rocketpy.spark_jobs.redelivery import Redelivery
 
-    console = Console(stderr=True)
-    with console.status("starting Spark") as status:
-        spark = local_spark(cores)
+    with job_spark(path, cores) as spark, Console(stderr=True).status("delivering") as status:
 
         def report(count: int) -> None:
             status.update(f"{count_text(count, 'message')} delivered")
@@ -60,4 +62,7 @@ def redeliver(
         finally:
             with suppress(Py4JError, OSError):  # a signal may have ended its JVM before us
                 spark.stop()
-    typer.echo(f"{path}: {count_text(job.delivered, 'message')} delivered")
+    if as_json:
+        print_json({"path": str(path), "delivered": job.delivered})
+    else:
+        typer.echo(f"{path}: {count_text(job.delivered, 'message')} delivered")

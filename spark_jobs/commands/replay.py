@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rocketpy.broker_core.cli.options import StorePath
-from rocketpy.broker_core.cli.terminal import count_text
+from rocketpy.broker_core.cli.completion import complete_group, complete_topic
+from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.replay import ReplayResult
@@ -34,31 +36,35 @@ as often as you like.
 [bold]Exit codes[/bold]: 0 brought back, 2 it could not be done."""
 
 
-def _option(metavar: str, text: str) -> Any:
-    return typer.Option(metavar=metavar, help=text)
-
-
 def replay(
     path: StorePath,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group that gave them up.")],
-    to: Annotated[str | None, _option("TOPIC", "Send all of them here.")] = None,
-    since: Annotated[str | None, _option("TIME", "Given up at this time or later.")] = None,
-    until: Annotated[str | None, _option("TIME", "Given up before this time.")] = None,
-    tags: Annotated[str | None, _option("TAGS", "With one of these tags: 'a || b'.")] = None,
-    keys: Annotated[str | None, _option("KEYS", "With one of these keys: 'o-1,o-2'.")] = None,
-    sql: Annotated[str | None, _option("SQL", "That an SQL92 filter lets pass.")] = None,
-    cause: Annotated[str | None, _option("TEXT", "With this text in their cause.")] = None,
-    cause_pattern: Annotated[
-        str | None, _option("REGEX", "Whose cause this regular expression finds.")
+    group: Annotated[
+        str,
+        typer.Argument(
+            metavar="GROUP", help="The group that gave them up.", autocompletion=complete_group
+        ),
+    ],
+    to: Annotated[
+        str | None, option("TOPIC", "Send all of them here.", complete=complete_topic)
     ] = None,
-    limit: Annotated[int | None, _option("N", "At most so many, the oldest.")] = None,
-    rate: Annotated[float | None, _option("N", "At most so many a second.")] = None,
-    audit: Annotated[str | None, _option("PATH", "Where the audit trail is kept.")] = None,
+    since: Annotated[str | None, option("TIME", "Given up at this time or later.")] = None,
+    until: Annotated[str | None, option("TIME", "Given up before this time.")] = None,
+    tags: Annotated[str | None, option("TAGS", "With one of these tags: 'a || b'.")] = None,
+    keys: Annotated[str | None, option("KEYS", "With one of these keys: 'o-1,o-2'.")] = None,
+    sql: Annotated[str | None, option("SQL", "That an SQL92 filter lets pass.")] = None,
+    cause: Annotated[str | None, option("TEXT", "With this text in their cause.")] = None,
+    cause_pattern: Annotated[
+        str | None, option("REGEX", "Whose cause this regular expression finds.")
+    ] = None,
+    limit: Annotated[int | None, option("N", "At most so many, the oldest.")] = None,
+    rate: Annotated[float | None, option("N", "At most so many a second.")] = None,
+    audit: Annotated[str | None, option("PATH", "Where the audit trail is kept.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Bring dead letters back."""
-    from rocketpy.connector.session import local_spark
     from rocketpy.spark_jobs.dead_letters import DeadLetters
+    from rocketpy.spark_jobs.quiet_start import job_spark
     from rocketpy.spark_jobs.replay import replay as run
 
     letters = DeadLetters(
@@ -72,9 +78,9 @@ def replay(
         cause=cause,
         cause_pattern=cause_pattern,
     )
-    with _bar(dry_run) as progress:
+    with job_spark(path) as spark, _bar(dry_run) as progress:
         result = run(
-            local_spark(),
+            spark,
             letters,
             to=to,
             limit=limit,
@@ -84,7 +90,15 @@ def replay(
             command=shlex.join(["rocketpy", *sys.argv[1:]]),
             progress=progress,
         )
-    show(result, Console())
+    if as_json:
+        print_json(_document(result))
+    else:
+        show(result, Screen())
+
+
+def _document(result: ReplayResult) -> dict[str, Any]:
+    known = {field.name: getattr(result, field.name) for field in fields(result)}
+    return {**known, "sample": [row.asDict() for row in result.sample]}
 
 
 @contextmanager
@@ -102,10 +116,9 @@ def show(result: ReplayResult, console: Console) -> None:
     """Print what was done, or what would be."""
     is_dry = result.run_id is None
     if is_dry and result.selected:
-        console.print(_counts("cause", result.causes))
-        console.print(_sample(result))
+        console.print(_sample(result), "", _counts("Cause", result.causes), "", sep="\n")
     if result.topics:
-        console.print(_counts("to topic", result.topics))
+        console.print(_counts("To topic", result.topics), "", sep="\n")
     if result.finished:
         done = count_text(result.finished, "message")
         typer.echo(f"finished the audit of {done} that a run before this had replayed")
@@ -117,7 +130,7 @@ def show(result: ReplayResult, console: Console) -> None:
 
 
 def _counts(name: str, counts: dict[Any, int]) -> Table:
-    table = Table(name, "messages")
+    table = plain_table(name, "Messages>")
     for value, count in sorted(counts.items(), key=lambda item: -item[1]):
         table.add_row("-" if value is None else str(value), f"{count:,}")
     return table
@@ -125,7 +138,8 @@ def _counts(name: str, counts: dict[Any, int]) -> Table:
 
 def _sample(result: ReplayResult) -> Table:
     names = ("queue_offset", "died_at", "keys", "tags", "cause", "to_topic")
-    table = Table(*names, title="the oldest of them")
+    table = plain_table("Offset>", "Given up at", "Keys", "Tag", "Cause", "To topic")
     for row in result.sample:
         table.add_row(*("-" if row[name] is None else f"{row[name]!s:.60}" for name in names))
+    table.caption = "the oldest of them"
     return table

@@ -27,8 +27,9 @@ def test_each_job_teaches_by_example(command: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_job_on_what_is_no_store_says_so_before_spark_starts(
-    command: str, tmp_path: object
+    command: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delattr("rocketpy.connector.session.SparkSession")
     group = ["billing"] if command == "replay" else []
     ended = CliRunner().invoke(app, ["job", command, f"{tmp_path}/nothing", *group])
     assert ended.exit_code == 2

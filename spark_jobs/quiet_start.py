@@ -1,0 +1,113 @@
+"""A Spark that starts without a page of log lines; they are kept, and shown when something fails.
+
+Spark writes to the standard error of the process that starts it: where JARs were looked for, which
+host name it took. To someone who looks at a terminal, none of it says anything while all is well.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from rocketpy.broker_core.errors import RocketPyError, StoreNotFoundError
+from rocketpy.broker_core.storage.support import is_store
+from rocketpy.connector.session import local_spark
+
+_STDERR = 2
+
+
+class SparkStartError(RocketPyError):
+    """Is raised when Spark does not start; what it said is on stderr then."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Spark does not start: {self.reason}; 'rocketpy doctor' looks for the cause"
+
+
+class SparkLog:
+    """What Spark, its JVM and its workers write to standard error: a file without a name.
+
+    Use it in `with`; Spark goes on writing to the file when it is closed here.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="rocketpy-spark-")  # noqa: SIM115
+
+    def __enter__(self) -> SparkLog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def start(self, cores: int | str) -> SparkSession:
+        """Start a Spark on this machine, or return the one that runs; a terminal sees it turn.
+
+        Raises:
+            SparkStartError: it does not start; all that it said was shown.
+        """
+        try:
+            return self._started(cores)
+        except Exception as cause:
+            self.show()
+            first_line = str(cause).strip().partition("\n")[0].rstrip(".")
+            raise SparkStartError(first_line or type(cause).__name__) from cause
+
+    def _started(self, cores: int | str) -> SparkSession:
+        with (
+            os.fdopen(os.dup(_STDERR), "w") as terminal,  # of its own: the other is turned away
+            Console(file=terminal).status("starting Spark"),
+            self._taking_stderr(),
+        ):
+            return local_spark(cores)
+
+    @contextmanager
+    def _taking_stderr(self) -> Iterator[None]:
+        sys.stderr.flush()
+        before = os.dup(_STDERR)
+        os.dup2(self._file.fileno(), _STDERR)
+        try:
+            yield
+        finally:
+            os.dup2(before, _STDERR)
+            os.close(before)
+
+    def show(self) -> None:
+        """Bring what was said to stderr."""
+        said = os.pread(self._file.fileno(), os.fstat(self._file.fileno()).st_size, 0)
+        sys.stderr.write(said.decode("utf-8", "replace"))
+
+
+@contextmanager
+def job_spark(path: Path, cores: int | str = "*") -> Iterator[SparkSession]:
+    """Give a command on a store its Spark; what that says is shown if it fails unforeseen.
+
+    Raises:
+        StoreNotFoundError: there is no store; Spark was not started.
+        SparkStartError: Spark does not start.
+    """
+    if not is_store(path):
+        raise StoreNotFoundError(path)
+    with SparkLog() as log:
+        try:
+            yield log.start(cores)
+        except RocketPyError:  # says all there is to say
+            raise
+        except Exception:
+            log.show()
+            raise
