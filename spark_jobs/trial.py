@@ -72,9 +72,10 @@ def _tried(check: str, what: str, count: Callable[[], int], log: SparkLog) -> Fi
         rows = count()
     except Exception as error:
         log.show()
-        return Finding(check, "fault", _first_line(error), "Spark's own words are above")
+        return Finding(check, "fault", _first_line(error), "Spark's own words, above, tell more")
     if rows != _MESSAGES:
-        return Finding(check, "fault", f"{rows} of {_MESSAGES} messages came through")
+        what = f"{rows} of {_MESSAGES} messages came through"
+        return Finding(check, "fault", what, "please report it: nothing here explains it")
     return Finding(check, "ok", what)
 
 

@@ -1,13 +1,24 @@
-"""A build backend that does not follow our symlinks drops whole packages without a word."""
+"""The wheel: whole, and all that is needed where the checkout is not.
+
+A build backend that does not follow our symlinks drops whole packages without a word.
+"""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import json
+import os
+import re
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
-from tests.project.packaging import PACKAGES, build, copy_source
+from tests.project.packaging import PACKAGES, ROOT, build, copy_source, make_environment
+
+import rocketpy
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +43,12 @@ def python_files_in(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if name.endswith(".py")}
 
 
-def test_the_wheel_holds_every_module(source: Path, tmp_path: Path) -> None:
-    wheel = build("wheel", source, tmp_path)
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", source, tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_holds_every_module(source: Path, wheel: Path) -> None:
     assert python_files_in(wheel) == python_files_of(source)
 
 
@@ -44,3 +59,56 @@ def test_the_wheel_made_from_the_sdist_holds_every_module(source: Path, tmp_path
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     wheel = build("wheel", unpacked, tmp_path / "wheel")
     assert python_files_in(wheel) == python_files_of(source)
+
+
+@pytest.fixture(scope="module")
+def bin_folder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel in it, and nothing of the checkout."""
+    return make_environment(wheel, tmp_path_factory.mktemp("environment"))
+
+
+def run(*command: object, folder: Path) -> str:
+    """Run a program outside of the checkout, in the environment of a user who has just come."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
+    ended = subprocess.run(
+        [*map(str, command)],
+        cwd=folder,
+        env={**kept, "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_the_command_of_the_wheel_finds_itself_whole(bin_folder: Path, tmp_path: Path) -> None:
+    shown = run(bin_folder / "rocketpy", "--version", folder=tmp_path)
+    assert shown == f"rocketpy {rocketpy.__version__}\n"
+    if importlib.util.find_spec("pyspark"):
+        line = f"PATH={bin_folder}:$PATH rocketpy doctor --json"  # as `activate` does it
+        findings = {
+            each["check"]: each for each in json.loads(run("bash", "-c", line, folder=tmp_path))
+        }
+        assert findings["discovery"]["what"] == "Spark finds the format (pyspark_rocketpy)"
+        assert findings["worker"]["verdict"] == "ok"
+
+
+_AND_THEN = """
+import sys
+homes = {module.__file__ for name, module in sys.modules.items() if name.startswith("rocketpy")}
+print(*sorted({str(home).partition("/rocketpy/")[0] for home in homes}))
+"""
+
+
+@pytest.mark.spark
+def test_the_readmes_program_runs_from_the_wheel(bin_folder: Path, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "program.py").write_text(blocks[0] + _AND_THEN)
+    shown = run(bin_folder / "python", "program.py", folder=tmp_path)
+    bills, home = shown.splitlines()
+    found = re.fullmatch(r"1000 bills; billing has read up to (\{.*\})", bills)
+    assert found, shown
+    assert sum(ast.literal_eval(found[1]).values()) == 1000
+    assert Path(home).is_relative_to(bin_folder.parent)

@@ -23,7 +23,10 @@ def store(tmp_path: Path) -> Path:
 
 
 def found(path: Path) -> dict[str, Finding]:
-    return {finding.check: finding for finding in check_store(path, SystemClock())}
+    findings = {finding.check: finding for finding in check_store(path, SystemClock())}
+    for finding in findings.values():
+        assert finding.remedy or finding.verdict == "ok", "nobody is left alone with a fault"
+    return findings
 
 
 def test_a_sound_store_has_no_faults(store: Path) -> None:
