@@ -58,14 +58,20 @@ class RootGroup(CommandGroup):
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except (RocketPyError, OSError) as error:
-            typer.echo(f"rocketpy: {error}", err=True)
+            _complain(str(error))
             raise typer.Exit(FAILED) from error
         except Exception as error:
             if type(error).__module__.partition(".")[0] in ("typer", "click"):  # wrong usage, exits
                 raise
             traceback.print_exc()
-            typer.echo(f"rocketpy: {_UNFORESEEN}", err=True)
+            _complain(_UNFORESEEN)
             raise typer.Exit(UNFORESEEN) from error
+
+
+def _complain(text: str) -> None:
+    from rocketpy.broker_core.cli.terminal import complain  # orjson is not loaded for help
+
+    complain(text)
 
 
 def _forget_stdout() -> None:

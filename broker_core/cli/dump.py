@@ -12,6 +12,7 @@ import typer
 from rocketpy.broker_core.cli.exits import FOUND
 from rocketpy.broker_core.cli.json_lines import json_lines
 from rocketpy.broker_core.cli.scan import SkippingScan
+from rocketpy.broker_core.cli.terminal import complain, counting
 from rocketpy.broker_core.cli.wanted import Wanted
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS, select
@@ -45,7 +46,7 @@ def print_messages(
         batches = scan.batches() if is_scan else _by_queue(store, topics, selection, needed)
         _print((selection.filter(batch).select(fields) for batch in batches), limit)
     for line in scan.damage:
-        typer.echo(f"rocketpy: {line}", err=True)
+        complain(line)
     raise typer.Exit(FOUND if scan.damage else 0)
 
 
@@ -78,14 +79,15 @@ def _starts(from_offset: int | None, ranges: dict[int, tuple[int, int]]) -> dict
 
 
 def _print(batches: Iterator[pa.RecordBatch], limit: int | None) -> None:
-    left = limit
-    for batch in batches:
-        for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
-            rows = batch.slice(first, _ROWS_AT_ONCE)
-            rows = rows.slice(0, left) if left is not None else rows
-            sys.stdout.buffer.write(b"".join(json_lines(rows)))
-            if left is not None:
-                left -= rows.num_rows
-        if left == 0:
-            break
+    printed = 0
+    with counting("dumping", beside_output=True) as report:
+        for batch in batches:
+            for first in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                rows = batch.slice(first, _ROWS_AT_ONCE)
+                rows = rows.slice(0, limit - printed) if limit is not None else rows
+                sys.stdout.buffer.write(b"".join(json_lines(rows)))
+                printed += rows.num_rows
+                report(printed)
+            if printed == limit:
+                break
     sys.stdout.buffer.flush()

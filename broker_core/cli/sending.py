@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -11,9 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import typer
-from rich.console import Console
 
-from rocketpy.broker_core.cli.terminal import count_text, print_json
+from rocketpy.broker_core.cli.terminal import count_text, counting, print_json
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 
@@ -94,12 +92,11 @@ def _send(store: Store, topic: str, body: str, draft: Draft, *, as_json: bool) -
 
 
 def _send_lines(store: Store, topic: str, draft: Draft, *, as_json: bool) -> None:
-    count, lines, began = 0, _lines(), time.monotonic()
-    with Console(stderr=True).status(f"{topic}: reading lines") as status:
+    count, lines = 0, _lines()
+    with counting(topic) as report:
         while bodies := list(islice(lines, _LINES_AT_ONCE)):
             count += store.append(topic, draft.table(bodies)).count
-            rate = f"{count / (time.monotonic() - began):,.0f}/s"
-            status.update(f"{topic}: {count_text(count, 'message')}, {rate}")
+            report(count)
     if as_json:
         print_json({"count": count})
     else:

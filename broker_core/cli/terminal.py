@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -124,6 +125,31 @@ def progress_bar() -> Iterator[Report]:
             bar.update(tasks[what], completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def counting(what: str, *, beside_output: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show on stderr, if that is a terminal, how many messages were done and how fast.
+
+    Where messages are the output itself it is shown only `beside_output` that goes into a file.
+    """
+    console, began = Console(stderr=True), time.monotonic()
+    if beside_output and (sys.stdout.isatty() or _is_piped()):
+        yield lambda _: None
+        return
+    with console.status(what) as status:
+
+        def report(count: int) -> None:
+            rate = count / max(time.monotonic() - began, 0.001)
+            status.update(f"{what}: {count_text(count, 'message')}, {rate:,.0f}/s")
+
+        yield report
+
+
+def complain(text: str) -> None:
+    """Print a line to stderr; on a terminal it is broken between words."""
+    console = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+    console.print(Text.assemble(("rocketpy:", "red"), " ", text))
 
 
 def _is_piped() -> bool:
