@@ -26,7 +26,8 @@ class Example(NamedTuple):
 
     @property
     def never_ends(self) -> bool:
-        return bool(NEVER_ENDS & {*self.words})
+        is_service = "redeliver" in self.words and "--once" not in self.words
+        return is_service or bool(NEVER_ENDS & {*self.words})
 
 
 class Found(NamedTuple):
