@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.status import Status
 from rich.text import Text
 
@@ -56,6 +57,10 @@ class _Tail:
         if self.wanted.key is not None:
             by_key = self.store.query(self.topic, key=self.wanted.key, columns=self._columns)
             found = self._shown(by_key.to_batches())
+            limits = pa.array(
+                [ends.get(each, 0) for each in found["queue_id"].to_pylist()], pa.int64()
+            )
+            found = found.filter(pc.less(found["queue_offset"], limits))  # the rest is followed
             return found.slice(max(found.num_rows - lines, 0))
         firsts = {queue_id: first for queue_id, (first, _) in self.store.queues(self.topic).items()}
         reach = lines
