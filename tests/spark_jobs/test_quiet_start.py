@@ -17,7 +17,7 @@ def test_without_java_a_job_ends_with_2_and_the_way_to_the_cause(tmp_path: Path)
     with rocketpy.open(tmp_path / "store") as store:
         store.create_topic("orders", 1)
     program = "from rocketpy.spark_jobs.cli import main; main()"
-    command = ["job", "rebalance", tmp_path / "store", "--dry-run"]
+    command = ["job", "rebalance", str(tmp_path / "store"), "--dry-run"]
     ended = subprocess.run(
         [sys.executable, "-c", program, *command],
         env=os.environ | {"JAVA_HOME": str(tmp_path)},
