@@ -29,7 +29,7 @@ from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
-from rocketpy.broker_core.storage.lookup import find_by_key
+from rocketpy.broker_core.storage.lookup import find_by_key, records_at
 from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, refuse_damage, scan
 from rocketpy.broker_core.storage.salvage import next_sound_record
 from rocketpy.broker_core.storage.store import MessageStore
@@ -206,6 +206,11 @@ class StoreBackend:
         table = pa.Table.from_batches(found, schema)
         _, rows = np.unique(table.column("commit_log_offset").to_numpy(), return_index=True)
         return table.take(pa.array(rows))
+
+    def at(self, places: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return the sound records among these places of the log; no order is promised."""
+        schema = select(columns)
+        return pa.Table.from_batches(records_at(self.store.parts, places, schema), schema)
 
     @property
     def has_index(self) -> bool:

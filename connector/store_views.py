@@ -76,10 +76,10 @@ def index_entries(backend: StoreBackend, name: str) -> Iterator[pa.RecordBatch]:
         )
 
 
-def groups(backend: StoreBackend) -> pa.RecordBatch:
-    """Return what each group committed, and how far behind it is."""
+def groups(backend: StoreBackend, now_ms: float | None = None) -> pa.RecordBatch:
+    """Return what each group committed, and how far behind it is; by the clock, or at a time."""
     rows = []
-    now_ms = time.time() * 1000
+    now_ms = time.time() * 1000 if now_ms is None else now_ms
     held: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
     for group, topic, queue_id, committed in backend.store.offsets.all():
         queue = MessageQueue(topic, backend.broker, queue_id)

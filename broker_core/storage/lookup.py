@@ -40,7 +40,7 @@ def find_by_key(
     ]
     wide = pa.schema([*schema, *(ALL_COLUMNS.field(name) for name in needed)])
     found = []
-    for batch in _records_at(parts, offsets, wide, decompress):
+    for batch in records_at(parts, offsets, wide, decompress):
         words = pc.split_pattern(pc.fill_null(batch.column("keys"), ""), " ")
         rows = pc.list_parent_indices(words).filter(pc.equal(words.flatten(), key))
         is_meant = np.zeros(batch.num_rows, bool)
@@ -58,11 +58,11 @@ def read_one(parts: StoreParts, offset: int, schema: pa.Schema) -> pa.RecordBatc
     """Return the record at a physical offset; None if no sound one begins there."""
     if offset < parts.log.min_offset():
         return None
-    batches = _records_at(parts, np.array([offset], np.int64), schema)
+    batches = records_at(parts, np.array([offset], np.int64), schema)
     return batches[0] if batches else None
 
 
-def _records_at(
+def records_at(
     parts: StoreParts, offsets: Ints, schema: pa.Schema, decompress: bool = True
 ) -> list[pa.RecordBatch]:
     """Return the sound records among these places, a batch per file."""
