@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rocketpy.connector.metrics import Metrics
     from rocketpy.connector.registration import register
     from rocketpy.connector.session import local_spark
+    from rocketpy.spark_jobs import analytics
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "Store",
     "StoreConfig",
     "__version__",
+    "analytics",
     "local_spark",
     "messages_behind",
     "open",
@@ -46,9 +48,12 @@ _HOMES = {
     "register": "rocketpy.connector.registration",
     "send_back": "rocketpy.connector.failed_rows",
 }
+_MODULES = {"analytics": "rocketpy.spark_jobs.analytics"}
 
 
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'rocketpy' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,84 @@
+"""Who sends, and who consumes, as far as a store knows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
+
+_MEMBERS = pa.schema(
+    [
+        pa.field("consumer_group", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("member", pa.string(), nullable=False),
+    ]
+)
+
+
+def producers(spark: SparkSession, store_path: StorePath, topics: Topics = None) -> DataFrame:
+    """Return which hosts sent to each topic.
+
+    Columns: topic, host (address), clients (how many ports of it), messages, bytes, oldest, newest
+    (store times). What came over no network, such as by an embedded store or by Spark, has the host
+    127.0.0.1 with port 0. A retried, delayed or replayed message keeps its first host.
+
+    Reads `messages` (topic, born_host, store_size, store_timestamp).
+    """
+    views = StoreViews.of(spark, store_path)
+    rows = views.messages("topic,born_host,store_size,store_timestamp", **views.chosen(topics))
+    host = F.regexp_replace("born_host", r":\d+$", "").alias("host")
+    return (
+        rows.groupBy("topic", host)
+        .agg(
+            F.count_distinct("born_host").alias("clients"),
+            F.count("*").alias("messages"),
+            F.sum("store_size").alias("bytes"),
+            F.min("store_timestamp").alias("oldest"),
+            F.max("store_timestamp").alias("newest"),
+        )
+        .orderBy("topic", F.desc("messages"), "host")
+    )
+
+
+def consumers(spark: SparkSession, store_path: StorePath) -> DataFrame:
+    """Return which groups consume each topic, and which members of them live.
+
+    Columns: consumer_group, topic, queues (committed so far), messages_behind, members (names). A
+    store knows no hosts of consumers: a member's name is the one that its query gave. Clients of an
+    Apache broker are known to the broker alone, and have no members here.
+
+    Reads `groups`, and the members' files of the store, as they are at the moment of the call.
+    """
+    views = StoreViews.of(spark, store_path)
+    with views.opened() as backend:
+        registry = backend.registry()
+        found = [
+            (group, topic, member.name)
+            for group in registry.groups()
+            for member in registry.members(group).values()
+            for topic in member.topics
+        ]
+    names = pa.RecordBatch.from_arrays(
+        [pa.array([row[column] for row in found], pa.string()) for column in range(3)],
+        schema=_MEMBERS,
+    )
+    committed = views.frame(views.groups()).groupBy("consumer_group", "topic")
+    positions = committed.agg(F.count("*").alias("queues"), F.sum("lag").alias("messages_behind"))
+    members = (
+        views.frame(names)
+        .groupBy("consumer_group", "topic")
+        .agg(F.array_sort(F.collect_set("member")).alias("members"))
+    )
+    return (
+        positions.join(members, ["consumer_group", "topic"], "full")
+        .select(
+            "consumer_group",
+            "topic",
+            F.coalesce("queues", F.lit(0)).alias("queues"),
+            "messages_behind",
+            F.coalesce("members", F.array().cast("array<string>")).alias("members"),
+        )
+        .orderBy("consumer_group", "topic")
+    )

@@ -1,0 +1,101 @@
+"""Which tags and keys have most of the messages."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.window import WindowSpec
+
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.spark_jobs.analytics.arguments import ArgumentError, check_count
+from rocketpy.spark_jobs.analytics.names import key_names, tag_entries, tag_names
+from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
+
+
+def hot_tags(
+    spark: SparkSession, store_path: StorePath, n: int = 10, *, topics: Topics = None
+) -> DataFrame:
+    """Return the `n` tags that most messages have.
+
+    Columns: topic, tag (null: no tag), tag_code, messages, bytes, share (of all messages of the
+    topics asked for), cumulative_share. Tags of the same hash count as one, as they do for brokers.
+
+    Reads `queues` (topic, commit_log_offset, store_size, tag_code), and the properties of one
+    message for each row that it returns.
+    """
+    check_count("n", n)
+    views = StoreViews.of(spark, store_path)
+    chosen = views.chosen(topics)
+    if SCHEDULE_TOPIC in chosen.get("topic", "").split(","):
+        reason = f"names {SCHEDULE_TOPIC}, whose queues have due times in place of tags; leave it"
+        raise ArgumentError("topics", f"{reason} out")
+    rows = views.queues("topic,commit_log_offset,store_size,tag_code", **chosen)
+    counts = rows.groupBy("topic", "tag_code").agg(
+        F.count("*").alias("messages"),
+        F.sum("store_size").alias("bytes"),
+        F.max("commit_log_offset").alias("place"),
+    )
+    shared = counts.withColumn("all_messages", F.sum("messages").over(_all()))
+    order = F.desc("messages"), F.asc("topic"), F.asc("tag_code")
+    top = shared.orderBy(*order).limit(n)
+    return top.select(
+        "topic",
+        tag_names(views.path)("place").alias("tag"),
+        *("tag_code", "messages", "bytes"),
+        *_shares(*order),
+    ).orderBy(*order)
+
+
+def hot_keys(
+    spark: SparkSession, store_path: StorePath, n: int = 10, *, topics: Topics = None
+) -> DataFrame:
+    """Return the `n` keys that most messages have; a key that one message alone has is none.
+
+    Columns: topic, key, key_hash, messages, share (of all messages of the topics asked for, those
+    without keys included), cumulative_share. A message with several keys counts at each, so the
+    shares of all keys may add up to more than 1. A unique key counts as a key: it comes here if
+    messages were sent twice. Keys of one topic with the same hash count as one.
+
+    Reads `index` (key_hash, commit_log_offset) and `queues` (topic, commit_log_offset, tag_code),
+    the properties of one message for each tag, as the index has tags too, and of one for each row
+    that it returns. What was sent one by one is in the index a moment later.
+    """
+    check_count("n", n)
+    views = StoreViews.of(spark, store_path)
+    entries = views.queues("topic,commit_log_offset,tag_code", **views.chosen(topics))
+    total = entries.agg(F.count("*").alias("all_messages"))
+    counts = (
+        views.index("key_hash,commit_log_offset")
+        .join(entries, "commit_log_offset")
+        .groupBy("topic", "key_hash")
+        .agg(F.count("*").alias("messages"), F.max("commit_log_offset").alias("place"))
+        .where("messages > 1")
+    )
+    tags = (
+        entries.where("tag_code <> 0")
+        .groupBy("topic", "tag_code")
+        .agg(F.max("commit_log_offset").alias("place"))
+        .select("topic", tag_entries(views.path)("place").alias("key_hash"))
+    )
+    order = F.desc("messages"), F.asc("topic"), F.asc("key_hash")
+    top = counts.join(F.broadcast(tags), ["topic", "key_hash"], "left_anti").orderBy(*order)
+    shared = top.limit(n).crossJoin(F.broadcast(total))
+    return shared.select(
+        "topic",
+        key_names(views.path)("key_hash", "place").alias("key"),
+        *("key_hash", "messages"),
+        *_shares(*order),
+    ).orderBy(*order)
+
+
+def _all() -> WindowSpec:
+    """Return a window over all rows, which are few by then."""
+    return Window.partitionBy(F.lit(0))
+
+
+def _shares(*order: Column) -> tuple[Column, Column]:
+    running = F.sum("messages").over(_all().orderBy(*order))
+    return (
+        (F.col("messages") / F.col("all_messages")).alias("share"),
+        (running / F.col("all_messages")).alias("cumulative_share"),
+    )

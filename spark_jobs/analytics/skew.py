@@ -1,0 +1,96 @@
+"""How evenly messages and keys are spread over the queues of a topic.
+
+Two measures, both over all queues of a topic, the empty ones too: `max_over_mean` is the largest
+queue's messages over the mean of all (1: all equal; as many as there are queues: all in one).
+`gini` is the Gini coefficient of the messages per queue (0: all equal; (n-1)/n: all in one of n).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from rocketpy.broker_core.message import KEY_SEPARATOR
+from rocketpy.spark_jobs.analytics.arguments import ArgumentError
+from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
+
+# Over the queues in ascending order, of which the first are those that have no entry at all.
+_RANKED = """aggregate(
+    transform(array_sort(held), (messages, rank) -> (rank + 1 + queues - size(held)) * messages),
+    CAST(0 AS BIGINT), (total, each) -> total + each
+)"""
+
+
+def queue_skew(spark: SparkSession, store_path: StorePath, topics: Topics = None) -> DataFrame:
+    """Return how evenly the messages of each topic are spread over its queues.
+
+    Columns: topic, queues, messages, largest_queue (its id), largest_share, max_over_mean, gini;
+    the measures are defined in this module. Topics without a message are left out.
+
+    Reads `queues` (topic, queue_id) and `topics` (topic, queues).
+    """
+    views = StoreViews.of(spark, store_path)
+    rows = views.queues("topic,queue_id", **views.chosen(topics))
+    held = rows.groupBy("topic", "queue_id").agg(F.count("*").alias("held"))
+    by_topic = held.groupBy("topic").agg(
+        F.sum("held").alias("messages"),
+        F.max("held").alias("most"),
+        F.max_by("queue_id", "held").alias("largest_queue"),
+        F.collect_list("held").alias("held"),
+    )
+    ranked = 2 * F.expr(_RANKED) / (F.col("queues") * F.col("messages"))
+    return (
+        by_topic.join(F.broadcast(views.topics("topic,queues")), "topic")
+        .select(
+            *("topic", "queues", "messages", "largest_queue"),
+            (F.col("most") / F.col("messages")).alias("largest_share"),
+            (F.col("most") * F.col("queues") / F.col("messages")).alias("max_over_mean"),
+            (ranked - (F.col("queues") + 1) / F.col("queues")).alias("gini"),
+        )
+        .orderBy(F.desc("max_over_mean"), "topic")
+    )
+
+
+def key_skew(spark: SparkSession, store_path: StorePath, topic: str) -> DataFrame:
+    """Return what each queue of a topic has: messages, and keys.
+
+    Columns: queue_id, messages, share (of the topic), over_mean (its messages over the mean of all
+    queues: the greatest is `max_over_mean`), keys (different ones), hottest_key, hottest_messages
+    (how many messages of the queue have it). A key in several queues counts in each.
+
+    Reads `messages` of the topic (queue_id, keys): in the index, keys cannot be told from the
+    unique keys that producers add to each message.
+    """
+    if not isinstance(topic, str):
+        raise ArgumentError("topic", f"is {topic!r}; give the name of one topic")
+    views = StoreViews.of(spark, store_path)
+    rows = views.messages("queue_id,keys", **views.chosen(topic))
+    words = F.filter(F.split("keys", KEY_SEPARATOR), lambda word: word != "")
+    keyed = rows.select("queue_id", F.explode_outer(F.array_distinct(words)).alias("key"))
+    by_key = keyed.where("key IS NOT NULL").groupBy("queue_id", "key").count()
+    by_queue = by_key.groupBy("queue_id").agg(
+        F.count("*").alias("keys"),
+        F.max_by("key", "count").alias("hottest_key"),
+        F.max("count").alias("hottest_messages"),
+    )
+    held = rows.groupBy("queue_id").agg(F.count("*").alias("messages"))
+    everything = Window.partitionBy(F.lit(0))
+    found = (
+        _queue_ids(views, topic).join(held, "queue_id", "left").join(by_queue, "queue_id", "left")
+    ).fillna(0, ["messages", "keys", "hottest_messages"])
+    total, mean = F.sum("messages").over(everything), F.avg("messages").over(everything)
+    return found.select(
+        "queue_id",
+        "messages",
+        F.when(total > 0, F.col("messages") / total).alias("share"),
+        F.when(total > 0, F.col("messages") / mean).alias("over_mean"),
+        *("keys", "hottest_key", "hottest_messages"),
+    ).orderBy("queue_id")
+
+
+def _queue_ids(views: StoreViews, topic: str) -> DataFrame:
+    """Return all queues of a topic, those without an entry too."""
+    with views.opened() as backend:
+        ids = sorted(queue.queue_id for queue in backend.ranges([topic]))
+    return views.frame(pa.RecordBatch.from_pydict({"queue_id": pa.array(ids, pa.int32())}))

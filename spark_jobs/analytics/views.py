@@ -1,0 +1,137 @@
+"""The views of one store as DataFrames, each with only the columns that an answer needs.
+
+The store is opened, read only, on the driver for its names and offsets; rows are read by tasks.
+What retention deletes while they read is not counted. No body is ever asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rocketpy.broker_core.errors import (
+    GroupNotFoundError,
+    StoreNotFoundError,
+    TopicNotFoundError,
+)
+from rocketpy.broker_core.metadata.names import (
+    DEAD_LETTER_TOPIC_PREFIX,
+    RETRY_TOPIC_PREFIX,
+    check_group_name,
+)
+from rocketpy.broker_core.storage.support import is_store
+from rocketpy.connector import store_views
+from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.spark_jobs.analytics.arguments import ArgumentError
+
+StorePath = str | os.PathLike[str]
+Topics = str | Sequence[str] | None  # a name, several, or None: all but RocketMQ's own
+
+NORMAL_TOPICS = {"topicPattern": ".*"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreViews:
+    """One store, to be read by one session."""
+
+    spark: SparkSession
+    path: str  # holds in every process
+
+    @classmethod
+    def of(cls, spark: SparkSession, store_path: StorePath) -> StoreViews:
+        """Return the views of a store.
+
+        Raises:
+            StoreNotFoundError: it is none.
+        """
+        root = Path(store_path).absolute()
+        if not is_store(root):
+            raise StoreNotFoundError(root)
+        return cls(spark, str(root))
+
+    @contextmanager
+    def opened(self) -> Iterator[StoreBackend]:
+        """Open the store on the driver."""
+        with closing(StoreBackend(self.path)) as backend:
+            yield backend
+
+    def queues(self, columns: str, **options: str) -> DataFrame:
+        """Return entries of consume queues: 20 bytes a message, the log is not looked at."""
+        return self._load("queues", columns, failOnDataLoss="false", **options)
+
+    def messages(self, columns: str, **options: str) -> DataFrame:
+        """Return messages; the records are checked as whole, and only the columns decoded."""
+        return self._load("messages", columns, failOnDataLoss="false", **options)
+
+    def index(self, columns: str) -> DataFrame:
+        """Return entries of the index files."""
+        return self._load("index", columns)
+
+    def topics(self, columns: str) -> DataFrame:
+        """Return the topics with what they hold."""
+        return self._load("topics", columns)
+
+    def groups(self, now_ms: int | None = None) -> pa.RecordBatch:
+        """Return the view `groups` as it is at this moment: a row for each queue of a group."""
+        with self.opened() as backend:
+            return store_views.groups(backend, now_ms)
+
+    def frame(self, batch: pa.RecordBatch) -> DataFrame:
+        """Return a small table of the driver's as a DataFrame."""
+        return self.spark.createDataFrame(pa.Table.from_batches([batch]))
+
+    def _load(self, view: str, columns: str, **options: str) -> DataFrame:
+        reader = self.spark.read.format("rocketpy").option("view", view)
+        return reader.options(columns=columns, **options).load(self.path)
+
+    def chosen(self, topics: Topics) -> dict[str, str]:
+        """Return the options that read some topics.
+
+        Raises:
+            TopicNotFoundError: one does not exist; names the nearest.
+        """
+        if topics is None:
+            return NORMAL_TOPICS
+        names = [topics] if isinstance(topics, str) else list(topics)
+        if not names:
+            raise ArgumentError("topics", "names no topic; give one, or None for all")
+        with self.opened() as backend:
+            known = backend.topics()
+        for name in names:
+            if name not in known:
+                raise TopicNotFoundError(name, known)
+        return {"topic": ",".join(names)}
+
+    def topics_of_groups(self, prefix: str, group: str | None) -> dict[str, str]:
+        """Return the options that read the retry or dead-letter topics of all groups, or of one.
+
+        Raises:
+            GroupNotFoundError: the store knows no such group.
+        """
+        if group is None:
+            return {"topicPattern": f"{prefix}.*"}
+        self.check_group(group)
+        return {"topicPattern": re.escape(prefix + group)}
+
+    def check_group(self, group: str) -> None:
+        """Accept a group that has committed offsets, or has retries or dead letters.
+
+        Raises:
+            GroupNotFoundError: there is none; names the nearest.
+        """
+        check_group_name(group)
+        with self.opened() as backend:
+            known = {name for name, *_ in backend.store.offsets.all()}
+            for topic in backend.topics():
+                for prefix in (RETRY_TOPIC_PREFIX, DEAD_LETTER_TOPIC_PREFIX):
+                    if topic.startswith(prefix):
+                        known.add(topic.removeprefix(prefix))
+        if group not in known:
+            raise GroupNotFoundError(group, known)
