@@ -8,7 +8,7 @@ from __future__ import annotations
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli import main as run
 from rocketpy.broker_core.cli.commands import Commands
-from rocketpy.spark_jobs.commands import doctor, rebalance, redeliver, replay
+from rocketpy.spark_jobs.commands import doctor, rebalance, redeliver, replay, report
 
 JOB = """Work that runs on Spark: on this machine, or wherever its settings say.
 
@@ -21,6 +21,7 @@ JOB = """Work that runs on Spark: on this machine, or wherever its settings say.
 job_app = Commands(help=JOB)
 app.add_typer(job_app, name="job")
 app.command(help=doctor.HELP)(doctor.doctor)
+app.command(help=report.HELP)(report.report)
 job_app.command(help=redeliver.HELP)(redeliver.redeliver)
 job_app.command(help=replay.HELP)(replay.replay)
 job_app.command(help=rebalance.HELP)(rebalance.rebalance)

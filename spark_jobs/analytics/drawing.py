@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rocketpy.broker_core.errors import RocketPyError
@@ -18,10 +19,13 @@ PALETTE = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0
 BLUE, ORANGE, GREEN, VERMILION, GREY = *PALETTE[:3], PALETTE[5], "#BBBBBB"
 SIZE_INCHES = 8.0, 3.6
 MOST_BARS = 20
+_LEAST_BARS = 3  # that there is room for: a single one would be a wall
+COUNT = "{x:,.0f}"  # how an axis of counts is written
 _MOST_LETTERS = 34
 _REST = "all others"
 
 Row = dict[str, Any]
+Answer: TypeAlias = DataFrame | pa.Table  # a table is what toArrow() of the DataFrame gave
 
 
 class PlotError(RocketPyError):
@@ -50,13 +54,14 @@ def axes_of(ax: Axes | None) -> Axes:
     return ax
 
 
-def rows_of(frame: DataFrame, function: str) -> list[Row]:
+def rows_of(answer: Answer, function: str) -> list[Row]:
     """Return the rows of an answer.
 
     Raises:
         PlotError: there are none.
     """
-    rows: list[Row] = frame.toArrow().to_pylist()
+    table = answer if isinstance(answer, pa.Table) else answer.toArrow()
+    rows: list[Row] = table.to_pylist()
     if not rows:
         raise PlotError(f"there is nothing to draw: {function}() found no rows")
     return rows
@@ -139,6 +144,10 @@ def stacked(ax: Axes, rows: Sequence[Row], by: tuple[str, str], title: str) -> A
             ax.barh(range(len(names)), widths, 0.7, left=lefts, color=colour, label=part)
         lefts = [left + width for left, width in zip(lefts, widths, strict=True)]
     _names_down(ax, names)
+    for place, name in enumerate(names):
+        ax.text(totals[name], place, f" {totals[name]:,}", va="center", fontsize=9)
+    ax.margins(x=0.1)
+    ax.xaxis.set_major_formatter(COUNT)
     label(ax, title, "messages", "")
     legend(ax)
     return ax
@@ -152,7 +161,7 @@ def bars(ax: Axes, names: Sequence[str], values: Sequence[int], colour: str) -> 
 
 def _names_down(ax: Axes, names: Sequence[str]) -> None:
     ax.set_yticks(range(len(names)), [short(name) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_ylim(max(len(names), _LEAST_BARS) - 0.5, -0.5)
 
 
 def label(ax: Axes, title: str, x: str, y: str) -> None:
@@ -164,8 +173,12 @@ def label(ax: Axes, title: str, x: str, y: str) -> None:
 
 
 def legend(ax: Axes) -> None:
-    """Add a legend beside the picture, where it hides nothing."""
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    """Add a legend beside the picture, where it hides nothing; a single name goes to the title."""
+    _, names = ax.get_legend_handles_labels()
+    if len(names) == 1:
+        ax.set_title(f"{ax.get_title(loc='left')}: {names[0]}", loc="left", fontweight="bold")
+    elif names:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
 def short(text: str) -> str:

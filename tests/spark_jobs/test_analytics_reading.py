@@ -22,6 +22,7 @@ from rocketpy.broker_core.errors import (
 )
 from rocketpy.broker_core.metadata.names import is_system_topic
 from rocketpy.spark_jobs import analytics
+from rocketpy.spark_jobs.commands.report import SECTIONS
 
 __all__ = ["apache_store"]
 
@@ -68,8 +69,11 @@ def test_plans_read_the_views_that_they_are_said_to_and_no_body(
     spark: SparkSession, path: Path
 ) -> None:
     assert {*ANSWERS, "record_lag", "lag_over_time"} == analytics.READS.keys()
+    shown = {section.name: section.columns for section in SECTIONS}
     for name, answer in ANSWERS.items():
-        read = relations(answer(spark, path))
+        frame = answer(spark, path)
+        assert {column.rstrip(">") for column in shown.get(name, ())} <= {*frame.columns}
+        read = relations(frame)
         # Groups are few, and taken by the driver at the moment of the call.
         assert {view for view, _ in read} == {*analytics.READS[name]} - {"groups"}, name
         asked = {column for _, columns in read for column in columns.split(",")}

@@ -1,0 +1,156 @@
+"""`rocketpy report`: what a store tells of itself, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from rich.table import Table
+
+HELP = """Tell what a store holds: sizes, rates, hot tags and keys, skew, lag, failures.
+
+Runs on Spark, on this machine or wherever its settings say. No body is read,
+and no broker has to run; docs/analytics.md says what each table costs.
+
+[bold]Examples[/bold]
+
+  rocketpy report shop-store
+  rocketpy report shop-store --top 20 --every "1 hour"
+  rocketpy report shop-store --json | jq .dead_letters
+
+[bold]Exit codes[/bold]: 0 told, 2 it could not be done."""
+
+_SHORT = 40  # characters of a cell
+
+
+class Section(NamedTuple):
+    """One table: the answer that it shows, and which of its columns fit a terminal."""
+
+    name: str
+    title: str
+    columns: Sequence[str]  # a name that ends in > is that of a number
+
+
+SECTIONS = (
+    Section(
+        "message_sizes",
+        "Sizes in bytes, by topic",
+        ("topic", "messages>", "bytes>", "mean>", "p50>", "p95>", "p99>", "max>"),
+    ),
+    Section(
+        "throughput",
+        "Busiest windows",
+        ("topic", "start", "messages>", "bytes>", "messages_per_s>"),
+    ),
+    Section("hot_tags", "Hottest tags", ("topic", "tag", "messages>", "share>")),
+    Section("hot_keys", "Hottest keys", ("topic", "key", "messages>", "share>")),
+    Section(
+        "queue_skew",
+        "Spread over queues",
+        ("topic", "queues>", "largest_queue>", "largest_share>", "max_over_mean>", "gini>"),
+    ),
+    Section(
+        "lag",
+        "Behind, by group",
+        ("consumer_group", "topic", "messages>", "bytes>", "age_seconds>"),
+    ),
+    Section(
+        "retries", "Retries", ("consumer_group", "first_topic", "cause", "attempts>", "messages>")
+    ),
+    Section(
+        "dead_letters",
+        "Dead letters",
+        ("consumer_group", "first_topic", "cause", "attempts>", "messages>"),
+    ),
+    Section(
+        "delay_accuracy",
+        "Lateness of delayed messages, in ms",
+        ("kind", "level>", "messages>", "early>", "p50_ms>", "p99_ms>", "max_ms>"),
+    ),
+    Section("producers", "Producers", ("topic", "host", "clients>", "messages>", "newest")),
+    Section("consumers", "Consumers", ("consumer_group", "topic", "queues>", "members")),
+)
+
+
+def report(
+    path: StorePath,
+    top: Annotated[int, option("N", "Rows of each table, at most.", least=1)] = 10,
+    every: Annotated[str, option("TIME", "The windows of throughput.")] = "1 minute",
+    as_json: AsJson = False,
+) -> None:
+    """Print the tables."""
+    from rocketpy.broker_core.errors import StoreNotFoundError
+    from rocketpy.broker_core.storage.support import is_store
+    from rocketpy.connector.session import local_spark
+    from rocketpy.spark_jobs.analytics.arguments import window_text
+
+    if not is_store(path):
+        raise StoreNotFoundError(path)
+    window_text(every)  # wrong? then before Spark starts
+    found: dict[str, list[dict[str, Any]]] = {}
+    console = Console()
+    with Console(stderr=True).status("starting Spark") as status:
+        spark = local_spark()
+        for section in SECTIONS:
+            status.update(f"reading: {section.title.lower()}")
+            rows = found[section.name] = _rows(spark, str(path), section, top=top, every=every)
+            if not as_json:
+                console.print(_table(section, rows) if rows else Text(f"{section.title}: none\n"))
+    if as_json:
+        import orjson
+
+        typer.echo(orjson.dumps(found, option=orjson.OPT_UTC_Z).decode())
+
+
+def _rows(
+    spark: SparkSession, path: str, section: Section, *, top: int, every: str
+) -> list[dict[str, Any]]:
+    from pyspark.sql import functions as F
+
+    from rocketpy.spark_jobs import analytics
+
+    given: dict[str, dict[str, Any]] = {
+        "throughput": {"every": every},
+        "hot_tags": {"n": top},
+        "hot_keys": {"n": top},
+    }
+    answer: Callable[..., DataFrame] = getattr(analytics, section.name)
+    frame = answer(spark, path, **given.get(section.name, {}))
+    if section.name == "throughput":
+        frame = frame.orderBy(F.desc("messages"), "start", "topic")
+    rows: list[dict[str, Any]] = frame.limit(top).toArrow().to_pylist()
+    return rows
+
+
+def _table(section: Section, rows: list[dict[str, Any]]) -> Table:
+    from rocketpy.broker_core.cli.terminal import plain_table
+
+    table = plain_table(*(name.replace("_", " ") for name in section.columns))
+    table.title, table.title_justify, table.title_style = section.title, "left", "bold"
+    for row in rows:
+        # Text, as causes and keys may look like markup.
+        table.add_row(*(Text(_text(row[name.rstrip(">")])) for name in section.columns))
+    table.caption = " "  # an empty line
+    return table
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+    text = ", ".join(value) if isinstance(value, list) else str(value)
+    return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
