@@ -97,14 +97,15 @@ def report(
         raise StoreNotFoundError(path)
     window_text(every)  # wrong? then before Spark starts
     found: dict[str, list[dict[str, Any]]] = {}
-    console = Console()
-    with Console(stderr=True).status("starting Spark") as status:
+    console, waiting = Console(), Console(stderr=True)
+    with waiting.status("starting Spark"):
         spark = local_spark()
-        for section in SECTIONS:
-            status.update(f"reading: {section.title.lower()}")
+    for section in SECTIONS:
+        with waiting.status(f"reading: {section.title.lower()}"):
             rows = found[section.name] = _rows(spark, str(path), section, top=top, every=every)
-            if not as_json:
-                console.print(_table(section, rows) if rows else Text(f"{section.title}: none\n"))
+        if not as_json:
+            console.print(_table(section, rows) if rows else Text(f"{section.title}: none"))
+            console.print()
     if as_json:
         import orjson
 
@@ -138,14 +139,16 @@ def _table(section: Section, rows: list[dict[str, Any]]) -> Table:
     table.title, table.title_justify, table.title_style = section.title, "left", "bold"
     for row in rows:
         # Text, as causes and keys may look like markup.
-        table.add_row(*(Text(_text(row[name.rstrip(">")])) for name in section.columns))
-    table.caption = " "  # an empty line
+        cells = [(name.rstrip(">"), row[name.rstrip(">")]) for name in section.columns]
+        table.add_row(*(Text(_text(name, value)) for name, value in cells))
     return table
 
 
-def _text(value: Any) -> str:
-    if value is None:
+def _text(name: str, value: Any) -> str:
+    if value is None or value == []:
         return "-"
+    if name.endswith("share"):
+        return f"{value:.1%}"
     if isinstance(value, float):
         return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
     if isinstance(value, int):
