@@ -81,7 +81,7 @@ def lines(ax: Axes, rows: Sequence[Row], value: str, *, fills: bool) -> None:
         values = {row["start"]: row[value] for row in rows if row["topic"] == name}
         if fills:
             step = rows[0]["end"] - rows[0]["start"]
-            first, last = rows[0]["start"], max(row["start"] for row in rows)
+            first, last = min(row["start"] for row in rows), max(row["start"] for row in rows)
             edges = {at for start in values for at in (start - step, start + step)} | {first, last}
             values |= {at: 0 for at in edges - values.keys() if first <= at <= last}
         times = sorted(values)

@@ -1,9 +1,9 @@
 """Pictures of the answers: one function for each, answer in, matplotlib Axes out.
 
 They take what the functions of the same names return, and collect its few rows; or a table of
-those rows, to draw them again without asking Spark. Colours are those
-of Okabe and Ito, which people with any kind of colour blindness can tell apart. matplotlib is an
-extra: `pip install 'rocketpy-spark[plot]'`. Without an Axes of yours each makes its own figure.
+those rows, to draw them again without asking Spark. Without an Axes of yours each makes its own
+figure. Colours are those of Okabe and Ito, which people with any kind of colour blindness can tell
+apart. matplotlib is an extra: `pip install 'rocketpy-spark[plot]'`.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ def lag(answer: Answer, ax: Axes | None = None) -> Axes:
     """Draw how many messages each group is behind, with the age of the oldest beside the bar."""
     rows, ax = rows_of(answer, "lag"), axes_of(ax)
     rows = [row for row in rows if row["messages"] is not None][:MOST_BARS]
+    if not rows:
+        raise drawing.PlotError("there is nothing to draw: all topics of the groups are gone")
     names = [
         f"{drawing.short(row['consumer_group'])}\n{drawing.short(row['topic'])}" for row in rows
     ]

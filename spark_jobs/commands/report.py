@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -27,7 +28,7 @@ and no broker has to run; docs/analytics.md says what each table costs.
   rocketpy report shop-store --top 20 --every "1 hour"
   rocketpy report shop-store --json | jq .dead_letters
 
-[bold]Exit codes[/bold]: 0 told, 2 it could not be done."""
+[bold]Exit codes[/bold]: 0 told, 1 some of it could not be read, 2 it could not be done."""
 
 _SHORT = 40  # characters of a cell
 
@@ -88,6 +89,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Print the tables."""
+    from pyspark.errors import PySparkException
+
     from rocketpy.broker_core.errors import StoreNotFoundError
     from rocketpy.broker_core.storage.support import is_store
     from rocketpy.connector.session import local_spark
@@ -96,20 +99,39 @@ def report(
     if not is_store(path):
         raise StoreNotFoundError(path)
     window_text(every)  # wrong? then before Spark starts
-    found: dict[str, list[dict[str, Any]]] = {}
     console, waiting = Console(), Console(stderr=True)
     with waiting.status("starting Spark"):
         spark = local_spark()
+    found: dict[str, list[dict[str, Any]]] = {}
+    errors: dict[str, str] = {}
     for section in SECTIONS:
-        with waiting.status(f"reading: {section.title.lower()}"):
-            rows = found[section.name] = _rows(spark, str(path), section, top=top, every=every)
+        try:
+            with waiting.status(f"reading: {section.title.lower()}"):
+                found[section.name] = _rows(spark, str(path), section, top=top, every=every)
+        except PySparkException as cause:  # damage, say; what needs other files may still be told
+            errors[section.name] = _reason(cause)
         if not as_json:
-            console.print(_table(section, rows) if rows else Text(f"{section.title}: none"))
+            console.print(_shown(section, found.get(section.name), errors.get(section.name)))
             console.print()
     if as_json:
         import orjson
 
-        typer.echo(orjson.dumps(found, option=orjson.OPT_UTC_Z).decode())
+        answer = {**found, "errors": errors}
+        typer.echo(orjson.dumps(answer, option=orjson.OPT_UTC_Z).decode())
+    if errors:
+        raise typer.Exit(1)
+
+
+def _reason(cause: Exception) -> str:
+    """Return what our own error said in a task: Spark hands on its traceback."""
+    found = re.findall(r"^rocketpy\.[\w.]+Error: (.+)$", str(cause), re.MULTILINE)
+    return str(found[-1]) if found else str(cause)
+
+
+def _shown(section: Section, rows: list[dict[str, Any]] | None, error: str | None) -> Table | Text:
+    if rows:
+        return _table(section, rows)
+    return Text(f"{section.title}: {error or 'none'}", "red" if error else "")
 
 
 def _rows(

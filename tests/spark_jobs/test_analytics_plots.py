@@ -147,12 +147,18 @@ def test_the_report_shows_tables_and_gives_json(
     assert "no price at all" in shown.output
     assert "Behind, by group: none" in shown.output
     assert max(map(len, shown.output.splitlines())) <= 80
-    few = [each for each in SECTIONS if each.name in ("message_sizes", "throughput")]
+    few = [each for each in SECTIONS if each.name in ("message_sizes", "throughput", "retries")]
     monkeypatch.setattr(report, "SECTIONS", few)
+    (log,) = (path / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        file.write(bytes(200))  # the first order is gone
     told = CliRunner().invoke(app, ["report", str(path), "--json", "--every", "1 day"])
+    assert told.exit_code == 1, told.output
     found = json.loads(told.stdout)
     assert found["message_sizes"][0]["messages"] == ORDERS
-    assert found["throughput"][0]["start"].endswith("Z")
+    assert found["retries"][0]["oldest"].endswith("Z")
+    assert "is corrupt at offset 0" in found["errors"].pop("throughput")
+    assert found["errors"] == {}
 
 
 @pytest.mark.parametrize(
