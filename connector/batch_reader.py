@@ -40,13 +40,18 @@ class BatchReader(DataSourceReader):
         """Return what each task reads."""
         with closing(StoreBackend(self._options.path)) as backend:
             if self._options.scans_log:
-                start, end = backend.log_start(), backend.log_end()
-                return [*_stretches(start, end, self._options.min_partitions or 1)]
+                return [*self._log_partitions(backend)]
             if self._options.view == "index":
                 return [IndexPartition(name) for name in backend.store.parts.index.names()]
             if self._options.view in ("groups", "topics"):
                 return [TablePartition(self._options.view)]
             return [*self._queue_partitions(backend)]
+
+    def _log_partitions(self, backend: StoreBackend) -> Iterator[LogPartition]:
+        options = self._options
+        start = backend.log_start() if options.log_start is None else options.log_start
+        end = backend.boundary(options.log_end, skip_damage=not options.fail_on_damage)
+        return _stretches(start, end, options.min_partitions or 1)
 
     def _queue_partitions(self, backend: StoreBackend) -> Sequence[SourcePartition]:
         options = self._options
@@ -55,6 +60,13 @@ class BatchReader(DataSourceReader):
         held = held_ranges(options, backend)
         start = resolve(options.start, Place.EARLIEST, held, backend, options.group)
         end = resolve(options.end, Place.LATEST, held, backend, options.group)
+        if options.log_start is not None:
+            report(backend.lost_before(options.log_start), fail=options.fail_on_loss)
+            for queue in held:
+                start[queue] = max(start[queue], backend.offset_in_log(queue, options.log_start))
+        if options.log_end is not None:
+            for queue in held:
+                end[queue] = min(end[queue], backend.offset_in_log(queue, options.log_end))
         for queue, (_, high) in held.items():
             if start[queue] <= high:  # else the queue was made anew, which is a loss
                 end[queue] = max(start[queue], end[queue])

@@ -86,6 +86,19 @@ READ_OPTIONS = (
         "Batch only: ends each queue before the first message stored at this time or later.",
     ),
     Option(
+        "startingLogOffset",
+        "a physical offset",
+        "where the log begins",
+        "Batch only: reads messages whose records begin at this byte of the commit log or behind "
+        "it.",
+    ),
+    Option(
+        "endingLogOffset",
+        "a physical offset",
+        "where the log ends",
+        "Batch only: reads messages whose records begin before this byte of the commit log.",
+    ),
+    Option(
         "startingTimestampStrategy",
         "`latest` or `error`",
         "`latest`",
@@ -139,6 +152,13 @@ READ_OPTIONS = (
         "`true` or `false`",
         "`true`",
         "Whether messages that are gone before they were read stop the query.",
+    ),
+    Option(
+        "failOnDamage",
+        "`true` or `false`",
+        "`true`",
+        "With `scan=commitlog`: whether a damaged record stops the read, or is passed over with "
+        "a warning.",
     ),
     Option(
         "commitOffsets",

@@ -101,6 +101,13 @@ class Given:
             raise OptionError(name, f"is '{value}'; give a whole number of at least 1")
         return int(value)
 
+    def physical_offset(self, name: str) -> int | None:
+        """Return an option that is a place in the commit log."""
+        value = self.text(name)
+        if value is not None and not (value.isascii() and value.isdigit()):
+            raise OptionError(name, f"is '{value}'; give a byte of the log, 0 or more")
+        return int(value) if value is not None else None
+
     def size(self, name: str) -> int | None:
         """Return an option that is a number of bytes."""
         value = self.text(name)

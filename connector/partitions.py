@@ -5,6 +5,7 @@ Each kind knows how to read itself; files are opened there and then, so that not
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -27,6 +28,8 @@ from rocketpy.connector.filters import (
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store_backend import StoreBackend
+
+log = logging.getLogger(__name__)
 
 
 class SourcePartition(InputPartition):
@@ -124,11 +127,9 @@ class LogPartition(SourcePartition):
         start, log_end = self.start, self.log_end
         with closing(StoreBackend(options.path)) as backend:
             while start < self.end:
-                low = backend.log_start()
-                if start < low:
-                    lost = Loss("the commit log", start, min(low, self.end), f"it begins at {low}")
-                    report([lost], fail=options.fail_on_loss)
-                    start = low
+                lost = backend.lost_before(start, self.end)
+                report(lost, fail=options.fail_on_loss)
+                start = max(start, backend.log_start()) if lost else start
                 try:
                     read = backend.scan(
                         *(start, self.end, log_end, wide),
@@ -139,9 +140,13 @@ class LogPartition(SourcePartition):
                         yield matching(batch, options)
                     return
                 except CorruptStoreError as cause:
-                    if not backend.is_deleted(cause):
+                    if backend.is_deleted(cause):
+                        start = cause.offset
+                    elif options.fail_on_damage:
                         raise
-                    start = cause.offset
+                    else:
+                        log.warning("passed over: %s", cause)
+                        start = backend.next_record(cause.offset + 1, log_end)
 
 
 @dataclass

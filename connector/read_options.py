@@ -51,6 +51,8 @@ class ReadOptions:
     member: MemberOptions | None = None
     start: Position | None = None  # None: what batch or stream have as their default
     end: Position | None = None
+    log_start: int | None = None  # physical offsets; None: where the log begins and ends
+    log_end: int | None = None
     max_rows: int | None = None
     max_bytes: int | None = None
     min_rows: int = 1
@@ -61,6 +63,7 @@ class ReadOptions:
     sql: SqlFilter | None = None
     keys: tuple[str, ...] = ()
     fail_on_loss: bool = True
+    fail_on_damage: bool = True
     commits: bool = False
     view: str = "messages"
     columns: str | None = None
@@ -95,6 +98,8 @@ class ReadOptions:
             member=MemberOptions.parse(given, commits=commits),
             start=start,
             end=end,
+            log_start=given.physical_offset("startingLogOffset"),
+            log_end=_log_end(given),
             max_rows=given.count("maxRowsPerTrigger"),
             max_bytes=given.size("maxBytesPerTrigger"),
             min_rows=given.count("minRowsPerTrigger") or 1,
@@ -105,6 +110,7 @@ class ReadOptions:
             sql=_sql(given),
             keys=_keys(given),
             fail_on_loss=given.flag("failOnDataLoss", True),
+            fail_on_damage=given.flag("failOnDamage", True),
             commits=commits,
             view=view,
             columns=given.text("columns"),
@@ -132,6 +138,9 @@ class ReadOptions:
         if self.end is not None:
             option = self.end.option if isinstance(self.end, AtTime) else "endingOffsets"
             raise OptionError(option, "a stream has no end; leave it out")
+        if self.log_start is not None or self.log_end is not None:
+            option = "startingLogOffset" if self.log_start is not None else "endingLogOffset"
+            raise OptionError(option, "is for batch reads; streams start at 'startingOffsets'")
         if self.scans_log:
             raise OptionError("scan", "is 'commitlog', which is for batch reads only")
         if self.view not in _STREAMING_VIEWS:
@@ -159,6 +168,8 @@ def _check_view(given: Given, view: str, scans_log: bool) -> None:
         for name in _QUEUE_OPTIONS:
             if name in given:
                 raise OptionError(name, "says something of queues; leave it out, or scan=commitlog")
+    elif "failOnDamage" in given:
+        raise OptionError("failOnDamage", "is for scan=commitlog: a queue cannot be passed over")
     for name in given.names():
         is_unfit = name in _MESSAGE_OPTIONS and view != "messages"
         if is_unfit or (view not in _STREAMING_VIEWS and name not in _TABLE_OPTIONS):
@@ -242,6 +253,14 @@ def _end(given: Given, group: str | None) -> Position | None:
         return None
     end = parse_position(given, "endingOffsets", "endingTimestamp", Place.LATEST)
     _check_group(end, "endingOffsets", group)
+    return end
+
+
+def _log_end(given: Given) -> int | None:
+    start, end = map(given.physical_offset, ("startingLogOffset", "endingLogOffset"))
+    if start is not None and end is not None and end < start:
+        reason = f"is {end}, before 'startingLogOffset', {start}; nothing is between them"
+        raise OptionError("endingLogOffset", reason)
     return end
 
 

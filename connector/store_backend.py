@@ -27,6 +27,7 @@ from rocketpy.broker_core.rebalance.broadcast import (
 )
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.selection import Selection
+from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.lookup import find_by_key, records_at
@@ -34,6 +35,7 @@ from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, refus
 from rocketpy.broker_core.storage.salvage import next_sound_record
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.tags import TagFilter
+from rocketpy.connector.data_loss import Loss
 from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.planning import QueueRange
 
@@ -221,11 +223,44 @@ class StoreBackend:
         """Return where the commit log begins."""
         return self.store.parts.log.min_offset()
 
-    def log_end(self) -> int:
+    def lost_before(self, start: int, end: int | None = None) -> list[Loss]:
+        """Return what is gone of a stretch of the log, by retention."""
+        low = self.log_start()
+        if start >= low:
+            return []
+        upto = low if end is None else min(low, end)
+        return [Loss("the commit log", start, upto, f"it begins at {low}")]
+
+    def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
+        """Return the first offset of a queue whose record begins at a place of the log or later."""
+        low, end = self.range(queue)
+        units = self.reader(queue).queue
+
+        def is_before(offset: int) -> bool:
+            unit = units.unit(units.skip_fillers(offset, end))
+            return unit is not None and unit.physical_offset < physical_offset
+
+        return last_true(is_before, low, end)
+
+    def next_record(self, physical_offset: int, default: int) -> int:
+        """Return where the first sound record from a place of the log on begins."""
+        found = next_sound_record(self.store.parts.log, physical_offset)
+        return default if found is None else found
+
+    def boundary(self, physical_offset: int | None, *, skip_damage: bool = False) -> int:
+        """Return where the records end that begin before a place; None is the end of the log."""
+        if physical_offset is None:
+            return self.log_end(skip_damage=skip_damage)
+        if is_boundary(self.store.parts, physical_offset):
+            return physical_offset
+        end = self.log_end(skip_damage=skip_damage)
+        return min(self.next_record(physical_offset, end), end)
+
+    def log_end(self, *, skip_damage: bool = False) -> int:
         """Return where the commit log ends now.
 
         Raises:
-            CorruptStoreError: records follow behind the end.
+            CorruptStoreError: records follow behind the end, and damage is not to be skipped.
         """
         parts = self.store.parts
         state = parts.tail.glimpse()
@@ -234,9 +269,15 @@ class StoreBackend:
             end = int(state.end)
         else:
             end = next(reversed(parts.log.files.starts()), 0)
-        for segment in parts.log.walk(end):
-            end = segment.end
-        refuse_damage(parts, end)
+        while True:
+            for segment in parts.log.walk(end):
+                end = segment.end
+            following = next_sound_record(parts.log, end) if skip_damage else None
+            if following is None or following == end:  # that came meanwhile
+                break
+            end = following
+        if not skip_damage:
+            refuse_damage(parts, end)
         return end
 
     def scan(

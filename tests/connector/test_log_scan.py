@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -148,6 +149,54 @@ def test_an_apache_store_is_cut_into_tasks_as_well(apache_store: str) -> None:
 
     assert offsets(minPartitions="9") == offsets()
     assert offsets() == sorted(offsets()) != []
+
+
+# --- stretches of the log -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{"scan": "commitlog"}, {"scan": "queues", "topicPattern": ".*"}]
+)
+def test_stretches_cut_anywhere_hold_each_message_once(
+    store: rocketpy.Store, options: dict[str, str]
+) -> None:
+    bounds = [0, 1, 1000, 4095, 4096, 9000, 9001, 20_000, 99_999_999]
+    found = [
+        scan(store.path, startingLogOffset=start, endingLogOffset=end, minPartitions=2, **options)
+        for start, end in pairwise(bounds)
+    ]
+    assert sorted(number for stretch in found for number in stretch) == list(range(COUNT))
+    assert sum(map(bool, found)) > 4
+    # In log order: a message of a stretch is before all those of the next one.
+    ends = [(min(stretch), max(stretch)) for stretch in found if stretch]
+    assert all(before[1] < after[0] for before, after in pairwise(ends))
+
+
+@pytest.mark.parametrize(
+    "options", [{"scan": "commitlog"}, {"scan": "queues", "topicPattern": ".*"}]
+)
+def test_a_stretch_that_is_gone_is_lost_aloud(
+    store: rocketpy.Store, options: dict[str, str]
+) -> None:
+    lost = delete_oldest(store, 3)
+    with pytest.raises(DataLossError, match="the commit log from offset 100 up to"):
+        scan(store.path, startingLogOffset=100, **options)
+    assert scan(store.path, startingLogOffset=100, failOnDataLoss="false", scan="commitlog") == [
+        *range(lost, COUNT)
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 11, 61])
+@pytest.mark.parametrize("numbers", [(0,), (31, 32), (COUNT - 1,), (0, 30, COUNT - 1)])
+def test_damage_is_passed_over_on_request(
+    store: rocketpy.Store, numbers: tuple[int, ...], count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = store.path
+    store.close()
+    file, offset = [spoil(path, number) for number in reversed(numbers)][-1]
+    found = scan(path, minPartitions=count, failOnDamage="false")
+    assert found == [number for number in range(COUNT) if number not in numbers]
+    assert f"passed over: {file} is corrupt at offset {offset}" in caplog.text
 
 
 # --- damage and deletion --------------------------------------------------------------------------
