@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rocketpy.connector.registration import register
     from rocketpy.connector.session import local_spark
     from rocketpy.spark_jobs import analytics
+    from rocketpy.spark_jobs.backfill import backfill
+    from rocketpy.spark_jobs.restore import restore
 
 __version__ = "0.1.0"
 
@@ -28,10 +30,12 @@ __all__ = [
     "StoreConfig",
     "__version__",
     "analytics",
+    "backfill",
     "local_spark",
     "messages_behind",
     "open",
     "register",
+    "restore",
     "send_back",
 ]
 
@@ -42,10 +46,12 @@ _HOMES = {
     "Metrics": "rocketpy.connector.metrics",
     "Store": "rocketpy.broker_core.embedded",
     "StoreConfig": "rocketpy.broker_core.config",
+    "backfill": "rocketpy.spark_jobs.backfill",
     "local_spark": "rocketpy.connector.session",
     "messages_behind": "rocketpy.connector.lag",
     "open": "rocketpy.broker_core.embedded",
     "register": "rocketpy.connector.registration",
+    "restore": "rocketpy.spark_jobs.restore",
     "send_back": "rocketpy.connector.failed_rows",
 }
 _MODULES = {"analytics": "rocketpy.spark_jobs.analytics"}

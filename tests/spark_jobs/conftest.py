@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.connector.conftest import spark, store
+from tests.connector.conftest import apache_store, spark, store
 
-__all__ = ["spark", "store"]
+__all__ = ["apache_store", "spark", "store"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

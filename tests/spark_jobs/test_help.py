@@ -30,7 +30,10 @@ def test_a_job_on_what_is_no_store_says_so_before_spark_starts(
     command: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("rocketpy.connector.session.SparkSession")
-    group = ["billing"] if command == "replay" else []
-    ended = CliRunner().invoke(app, ["job", command, f"{tmp_path}/nothing", *group])
+    others = {"replay": ["billing"], "backfill": ["table"], "restore": [f"{tmp_path}/none"]}
+    words = ["job", command, f"{tmp_path}/nothing", *others.get(command, [])]
+    ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 2
-    assert "is not a store" in ended.output
+    # A restore makes its store, from a table that must be there.
+    missing = "there is no such Delta table" if command == "restore" else "is not a store"
+    assert missing in ended.output

@@ -1,0 +1,208 @@
+"""The Delta table of a backfill: made, checked, appended to; it knows how far it is.
+
+I1  The position of a job is the last version of its transaction in the table: the physical offset
+    up to which the table holds the store. It and the rows of a chunk are one commit.
+I2  What a job selects is a property of the table, set with its first run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from rocketpy.spark_jobs.backfill.delta_log import Commit, DeltaState
+from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+
+PARTITIONS = ("topic", "day")
+COMMENTS = {
+    "topic": "the topic",
+    "broker": "the broker that stored it",
+    "queue_id": "the queue of the topic",
+    "queue_offset": "the place in the queue",
+    "tags": "the tag",
+    "keys": "the keys, with blanks between them",
+    "body": "the body as it was sent; null where it is in value",
+    "properties": "the properties of the message, the system's included",
+    "born_timestamp": "when the producer made it",
+    "store_timestamp": "when the broker stored it",
+    "commit_log_offset": "the byte of the commit log where its record begins",
+    "msg_id": "the offset id: broker and place in its log",
+    "uniq_key": "the producer's id",
+    "day": "the day of store_timestamp, in UTC",
+    "value": "the body, typed; null where it does not fit, see cause",
+    "cause": "why the body is not in value; null where it is",
+}
+# Of a table with many columns of bytes, statistics are made of what is asked for.
+_STATISTICS = ("queue_id", "queue_offset", "store_timestamp", "born_timestamp", "commit_log_offset")
+# Rows of few topics and days go to their files side by side; else Spark would sort them first.
+_SETTINGS = {"spark.sql.maxConcurrentOutputFileWriters": "16"}
+
+
+class BackfillTable:
+    """The part that one job has in a Delta table.
+
+    `table` is a folder, or the name of a table in the catalog: a text without a slash.
+    """
+
+    def __init__(self, spark: SparkSession, table: str | Path, job: str) -> None:
+        self._spark, self.job = spark, job
+        text = str(table)
+        self.is_path = isinstance(table, Path) or "/" in text
+        self.name = text if not self.is_path or "://" in text else str(Path(text).absolute())
+        if "delta" not in (spark.conf.get("spark.sql.extensions", None) or "").lower():
+            reason = "this Spark session has no Delta Lake; rocketpy.local_spark() makes one that"
+            raise JobRefusedError(self.name, f"{reason} has, with delta-spark installed")
+
+    @property
+    def _app_id(self) -> str:
+        return f"rocketpy backfill {self.job}"
+
+    @property
+    def _property(self) -> str:
+        return f"rocketpy.backfill.{self.job}"
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        from delta.tables import DeltaTable
+
+        if self.is_path:
+            if DeltaTable.isDeltaTable(self._spark, self.name):
+                return True
+            self._refuse_other_files()
+            return False
+        return bool(self._spark.catalog.tableExists(self.name))
+
+    def _refuse_other_files(self) -> None:
+        if "://" not in self.name and Path(self.name).exists() and any(Path(self.name).iterdir()):
+            raise JobRefusedError(self.name, "has files, but is no Delta table; give another")
+
+    def _delta(self) -> Any:
+        from delta.tables import DeltaTable
+
+        by = DeltaTable.forPath if self.is_path else DeltaTable.forName
+        try:
+            return by(self._spark, self.name)
+        except PySparkException as cause:
+            reason = "is no Delta table; give another, or the name of a new one"
+            raise JobRefusedError(self.name, reason) from cause
+
+    def rows(self) -> DataFrame:
+        """Return the whole table."""
+        rows: DataFrame = self._delta().toDF()
+        return rows
+
+    def state(self) -> DeltaState | None:
+        """Return the table as it is now; None if there is none."""
+        return DeltaState(self._spark, self._delta()._jdt.deltaLog()) if self.exists() else None
+
+    def position(self) -> int | None:
+        """Return up to which physical offset the table holds the store; None: not begun."""
+        state = self.state()
+        return None if state is None else state.transaction(self._app_id)
+
+    def last_commit(self) -> Commit | None:
+        """Return the newest commit of the job, if the table's history still has it."""
+        state = self.state()
+        own = ("backfill", self.job)
+        commits = state.commits() if state else ()
+        return next((each for each in commits if _writer(each.note) == own), None)
+
+    def known(self) -> dict[str, Any] | None:
+        """Return what the job selected with its first run; None if it had none."""
+        state = self.state()
+        text = state.property(self._property) if state else None
+        return json.loads(text) if text else None
+
+    def prepare(self, schema: StructType, asked: Mapping[str, Any]) -> None:
+        """Make the table, or see that it takes such rows; note what the job selects."""
+        text = json.dumps(asked, sort_keys=True)
+        state = self.state()
+        if state is None:
+            self._create(schema, text)
+            return
+        self._check(state, schema)
+        if state.property(self._property) is None:
+            target = f"delta.`{self.name}`" if self.is_path else self.name
+            value = text.replace("\\", "\\\\").replace("'", "\\'")
+            self._spark.sql(
+                f"ALTER TABLE {target} SET TBLPROPERTIES ('{self._property}' = '{value}')"
+            )
+
+    def _create(self, schema: StructType, asked: str) -> None:
+        from delta.tables import DeltaTable
+
+        builder = DeltaTable.create(self._spark)
+        builder = builder.location(self.name) if self.is_path else builder.tableName(self.name)
+        for field in schema.fields:
+            comment = COMMENTS.get(field.name, field.name.replace("_", " "))
+            builder = builder.addColumn(field.name, field.dataType, nullable=True, comment=comment)
+        statistics = [name for name in _STATISTICS if name in schema.names]
+        if statistics:
+            builder = builder.property("delta.dataSkippingStatsColumns", ",".join(statistics))
+        builder = builder.property(self._property, asked).partitionedBy(*PARTITIONS)
+        builder.comment("messages of a RocketMQ store, by rocketpy backfill").execute()
+
+    def _check(self, state: DeltaState, schema: StructType) -> None:
+        for field in schema.fields:
+            if field.name not in state.schema.names:
+                reason = f"it has no column {field.name!r}; leave that out, or take another table,"
+                raise JobRefusedError(self.name, f"{reason} or ALTER TABLE … ADD COLUMN")
+            held, given = (
+                each[field.name].dataType.simpleString() for each in (state.schema, schema)
+            )
+            if held != given:
+                reason = f"its column {field.name!r} is {held}, but messages have {given}"
+                raise JobRefusedError(self.name, f"{reason}; take another table")
+        if state.partition_columns != PARTITIONS:
+            by = ", ".join(state.partition_columns) or "nothing"
+            reason = f"it is partitioned by {by}, not by topic and day; take another table"
+            raise JobRefusedError(self.name, reason)
+
+    def append(self, rows: DataFrame, note: Mapping[str, Any], *, shuffled: bool) -> None:
+        """Add the rows of a chunk that ends at note["to"], once."""
+        writer = rows.write.format("delta").mode("append").partitionBy(*PARTITIONS)
+        writer = writer.option("txnAppId", self._app_id).option("txnVersion", note["to"])
+        writer = writer.option(
+            "userMetadata", json.dumps({"kind": "backfill", "job": self.job, **note})
+        )
+        # Delta's own: gathers the rows of each topic and day, and makes files of a good size.
+        writer = writer.option("optimizeWrite", str(shuffled).lower())
+        with _set(self._spark, _SETTINGS):
+            if self.is_path:
+                writer.save(self.name)
+            else:
+                writer.saveAsTable(self.name)
+
+    def compact(self, first_day: str) -> int:
+        """Make few files of many, in the days from one on; return how many are gone."""
+        found = self._delta().optimize().where(f"day >= '{first_day}'").executeCompaction()
+        metrics = found.select("metrics").collect()[0][0]
+        return int(metrics["numFilesRemoved"] - metrics["numFilesAdded"])
+
+
+def nullable(schema: StructType) -> StructType:
+    """Return a schema whose columns may all be null: a check for each row would cost."""
+    return StructType([StructField(field.name, field.dataType, True) for field in schema.fields])
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: str(spark.conf.get(name)) for name in settings if spark.conf.isModifiable(name)}
+    for name in before:
+        spark.conf.set(name, settings[name])
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _writer(note: Mapping[str, Any]) -> tuple[Any, Any]:
+    return note.get("kind"), note.get("job")

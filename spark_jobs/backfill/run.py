@@ -1,0 +1,265 @@
+"""A run of a backfill: from the table's position to the end of the log, chunk by chunk.
+
+Before each chunk the table is asked where it is, and the chunk is dropped by Delta itself if it is
+there already: a run that died, at whatever point, is gone on with by the next one. What goes wrong
+is looked into afterwards: retention, damage, or neither.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.storage.layout import COMMIT_LOG, file_name
+from rocketpy.connector.schema import spark_schema
+from rocketpy.spark_jobs.backfill.bodies import with_value
+from rocketpy.spark_jobs.backfill.chunks import Chunk, chunks_by_log, chunks_by_queues
+from rocketpy.spark_jobs.backfill.delta_table import BackfillTable, nullable
+from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.backfill.estimate import Estimate, counted, sampled
+from rocketpy.spark_jobs.backfill.origin import check_origin
+from rocketpy.spark_jobs.backfill.settings import BackfillReport, BackfillSettings, Stretch
+from rocketpy.spark_jobs.backfill.store_log import StoreLog
+
+log = logging.getLogger(__name__)
+
+_FEW_TOPICS = 4  # have their rows written without a shuffle: so many files a task
+# The day in UTC, whatever time zone the session has.
+DAY = "date_from_unix_date(cast(floor(unix_millis(store_timestamp) / 86400000) as int))"
+
+Progress = Callable[[int, int, int], None]  # bytes of the log done, in all, rows
+
+
+@dataclass(slots=True)
+class BackfillRun:
+    """One run; only one of a job may be under way."""
+
+    spark: SparkSession
+    path: str
+    table: BackfillTable
+    settings: BackfillSettings
+    progress: Progress = lambda _done, _total, _rows: None
+    _rows: int = 0
+    _bad_rows: int = 0
+    _size_bytes: int = 0
+    _chunks: int = 0
+    _gaps: list[Stretch] = field(default_factory=list)
+    _damaged: list[Stretch] = field(default_factory=list)
+
+    def run(self) -> BackfillReport:
+        """Bring the table up to the end that the log has now."""
+        began = time.monotonic()
+        with closing(StoreLog(self.path, self.settings.selection)) as store_log:
+            start, end = self._range(store_log)
+            by_queues = self._is_by_queues(store_log, end)
+            asked = {"store": self.path, "asked": self.settings.described()}
+            self.table.prepare(self._schema(), asked)
+            position = self._go(store_log, start, end, by_queues)
+            day = self._day(store_log, start, end)
+        compacted = self.table.compact(day) if self.settings.compact and self._chunks else 0
+        return BackfillReport(
+            job=self.table.job,
+            table=self.table.name,
+            scan="queues" if by_queues else "commitlog",
+            start=start,
+            position=position,
+            rows=self._rows,
+            bad_rows=self._bad_rows,
+            size_bytes=self._size_bytes,
+            chunks=self._chunks,
+            compacted_files=compacted,
+            gaps=tuple(self._gaps),
+            damaged=tuple(self._damaged),
+            seconds=time.monotonic() - began,
+        )
+
+    def estimate(self) -> Estimate:
+        """Return what a run would copy; nothing is changed."""
+        with closing(StoreLog(self.path, self.settings.selection)) as store_log:
+            start, end = self._range(store_log)
+            by_queues = self._is_by_queues(store_log, end)
+            is_exact = by_queues or store_log.doubt(end) is None
+            tell = counted if is_exact else sampled
+            return Estimate(
+                start=start,
+                end=end,
+                chunks=sum(1 for _ in self._cut(store_log, start, end, by_queues)),
+                is_exact=is_exact,
+                topics=tell(store_log, start, end),
+            )
+
+    def _range(self, store_log: StoreLog) -> tuple[int, int]:
+        """Return what of the log is to come into the table."""
+        known, position = self.table.known(), self.table.position()
+        self._check_asked(known)
+        begin = store_log.begin()
+        log_end = store_log.end(skip_damage=self.settings.skip_damaged)
+        start, end = store_log.narrowed(begin, log_end)
+        if position is None:
+            return start, end
+        check_origin(store_log, self.table, (position, log_end), known)
+        if position < start and position < begin and position < end:
+            self._note_gap(position, begin)
+            position = start
+        return position, max(position, end)
+
+    def _check_asked(self, known: dict[str, Any] | None) -> None:
+        asked = self.settings.described()
+        if known is None or known["asked"] == asked:
+            return
+        differing = [
+            f"{name} was {known['asked'].get(name)!r} and is {asked.get(name)!r}"
+            for name in sorted({*asked, *known["asked"]})
+            if known["asked"].get(name) != asked.get(name)
+        ]
+        reason = f"the job {self.table.job!r} of this table selects other messages: "
+        remedy = "; ask for the same, give another job_name to add these, or take another table"
+        raise JobRefusedError(self.table.name, reason + ", ".join(differing) + remedy)
+
+    def _is_by_queues(self, store_log: StoreLog, end: int) -> bool:
+        scan = self.settings.scan
+        if scan == "commitlog" or (scan == "auto" and not self.settings.selection.topics):
+            return False
+        doubt = store_log.doubt(end, is_strict=scan == "auto")
+        if doubt is not None and scan == "queues":
+            raise JobRefusedError(self.path, f"{doubt}; read the log itself: scan='commitlog'")
+        if doubt is not None:
+            log.warning("%s: reading the log itself, because %s", self.path, doubt)
+        return doubt is None
+
+    def _go(self, store_log: StoreLog, start: int, end: int, by_queues: bool) -> int:
+        first, held = start, self.table.position()
+        self.progress(0, end - first, 0)
+        while start < end:
+            for chunk in self._cut(store_log, start, end, by_queues):
+                if (found := self.table.position()) != held:
+                    reason = f"was at {held} and is at {found} now: another run of the job"
+                    raise JobRefusedError(self.table.name, f"{reason} is under way; wait for it")
+                if not self._copy(store_log, chunk):
+                    break
+                start = held = chunk.end
+                self.progress(start - first, end - first, self._rows)
+            else:
+                break
+            start = store_log.begin()  # retention was faster
+        return end if held is None else held
+
+    def _cut(self, store_log: StoreLog, start: int, end: int, by_queues: bool) -> Iterator[Chunk]:
+        cut = chunks_by_queues if by_queues else chunks_by_log
+        parallel = self.spark.sparkContext.defaultParallelism
+        return cut(store_log, start, end, self.settings.chunk_size(parallel))
+
+    def _copy(self, store_log: StoreLog, chunk: Chunk) -> bool:
+        """Append a chunk; False if retention has deleted its begin, and that is allowed."""
+        note = {
+            "store": self.path,
+            "from": chunk.start,
+            "to": chunk.end,
+            "record": store_log.record(chunk.start),
+        }
+        try:
+            self._append(chunk, note)
+        except PySparkException as cause:
+            if store_log.begin() > chunk.start:
+                self._note_gap(chunk.start, store_log.begin(), cause)
+                return False
+            damaged = self._damage(store_log, chunk, cause)
+            skipped = [list(stretch) for stretch in damaged]
+            whole = Chunk(
+                start=chunk.start,
+                end=chunk.end,
+                by_queues=False,
+                size_bytes=chunk.size_bytes,
+                topics=chunk.topics,
+            )
+            self._append(whole, {**note, "skipped": skipped}, failOnDamage="false")
+            self._damaged += damaged
+        return True
+
+    def _damage(self, store_log: StoreLog, chunk: Chunk, cause: PySparkException) -> list[Stretch]:
+        """Return the damaged stretches of a chunk that was not read, if they may be skipped."""
+        found = store_log.damage(chunk.start, chunk.end) if "is corrupt at" in str(cause) else []
+        if not found:
+            raise cause
+        if not self.settings.skip_damaged:
+            at = found[0].start
+            file_size = store_log.file_size
+            file = f"{self.path}/{COMMIT_LOG}/{file_name(at - at % file_size)}"
+            reason = f"no sound record up to {found[0].end}; skip_damaged goes on behind it"
+            raise CorruptStoreError(file, at, reason) from cause
+        return [Stretch(damage.start, damage.end) for damage in found]
+
+    def _note_gap(self, start: int, end: int, cause: Exception | None = None) -> None:
+        if not self.settings.allow_gaps:
+            reason = (
+                f"retention has deleted the log from {start} up to {end} before it was copied; "
+                "allow_gaps goes on behind it"
+            )
+            raise JobRefusedError(self.path, reason) from cause
+        log.warning("%s: the log from %d up to %d is gone, and not copied", self.path, start, end)
+        self._gaps.append(Stretch(start, end))
+
+    def _append(self, chunk: Chunk, note: dict[str, Any], **options: str) -> None:
+        is_shuffled = chunk.topics > _FEW_TOPICS
+        rows = self._frame(self._read(chunk, is_shuffled=is_shuffled, **options))
+        seen = Observation()
+        if self.settings.body is not None:
+            rows = rows.observe(seen, F.count("cause").alias("bad"))
+        if not is_shuffled:
+            rows = rows.coalesce(chunk.tasks(self.settings.file_bytes))
+        self.table.append(rows, note, shuffled=is_shuffled)
+        self._chunks += 1
+        commit = self.table.last_commit()
+        if commit is not None and commit.note["to"] == chunk.end:
+            self._rows += commit.rows
+            self._size_bytes += chunk.end - chunk.start
+            self._bad_rows += seen.get["bad"] if self.settings.body is not None else 0
+
+    def _read(self, chunk: Chunk, *, is_shuffled: bool, **options: str) -> DataFrame:
+        settings = self.settings
+        tasks = chunk.tasks(settings.file_bytes)
+        if is_shuffled:
+            tasks = max(tasks, self.spark.sparkContext.defaultParallelism)
+        asked = {
+            "path": self.path,
+            "scan": "queues" if chunk.by_queues else "commitlog",
+            "columns": ",".join(settings.columns_read()),
+            "startingLogOffset": str(chunk.start),
+            "endingLogOffset": str(chunk.end),
+            "minPartitions": str(tasks),
+            **settings.selection.source_options(),
+            **options,
+        }
+        return self.spark.read.format("rocketpy").options(**asked).load()
+
+    def _frame(self, messages: DataFrame) -> DataFrame:
+        """Return messages as rows of the table."""
+        settings = self.settings
+        condition = settings.selection.condition()
+        if condition is not None:
+            messages = messages.where(condition)
+        messages = messages.withColumn("day", F.expr(DAY))
+        if settings.body is not None:
+            messages = with_value(messages, settings.body)
+        return messages.select(*settings.columns_written())
+
+    def _schema(self) -> StructType:
+        """Return the columns of the table."""
+        read = spark_schema("messages", ",".join(self.settings.columns_read()))
+        return nullable(self._frame(self.spark.createDataFrame([], read)).schema)
+
+    @staticmethod
+    def _day(store_log: StoreLog, start: int, end: int) -> str:
+        stored = store_log.stored_ms(start, end) or 0
+        return datetime.fromtimestamp(stored / 1000, timezone.utc).strftime("%Y-%m-%d")

@@ -1,0 +1,219 @@
+"""`rocketpy job backfill`: messages of a store into a Delta table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+
+if TYPE_CHECKING:
+    from rocketpy.spark_jobs.backfill import BackfillReport, Estimate
+
+HELP = """Bring messages of a store into a Delta table, each once; run it again for more.
+
+The table knows how far it is: a run that died, or was ended by Ctrl-C, is gone
+on with by the next one. It works on a dead broker's disk, with or without its
+consume queues, and while others write. Rows are partitioned by topic and day.
+
+[bold]Examples[/bold]
+
+  rocketpy job backfill shop-store lake/orders --dry-run
+  rocketpy job backfill shop-store lake/orders --topic orders
+  rocketpy job backfill shop-store lake/orders --since 2026-11-01 --compact
+  rocketpy job backfill shop-store lake/paid --body json --schema 'id BIGINT'
+
+[bold]Exit codes[/bold]: 0 copied, 2 it could not be done, 130 ended by Ctrl-C."""
+
+
+def backfill(
+    path: StorePath,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The folder of the Delta table.")],
+    topic: Annotated[
+        list[str] | None, option("NAME", "Only this topic; give it several times.")
+    ] = None,
+    topic_pattern: Annotated[
+        str | None, option("REGEX", "Topics whose whole name matches.")
+    ] = None,
+    since: Annotated[str | None, option("TIME", "Stored at this time or later.")] = None,
+    until: Annotated[str | None, option("TIME", "Stored before this time.")] = None,
+    offsets: Annotated[
+        str | None, option("JSON", 'Of queues: {"orders": {"0": [10, 20]}}.')
+    ] = None,
+    log_start: Annotated[int | None, option("BYTE", "From this byte of the log on.")] = None,
+    log_end: Annotated[int | None, option("BYTE", "Before this byte of the log.")] = None,
+    columns: Annotated[str | None, option("NAMES", "Columns, with commas; * for all.")] = None,
+    body: Annotated[str | None, option("FORMAT", "Bodies are json, avro or protobuf.")] = None,
+    schema: Annotated[str | None, option("SCHEMA", "Their schema: a text, or its file.")] = None,
+    message: Annotated[str | None, option("NAME", "Of Protobuf: which message.")] = None,
+    keep_body: Annotated[
+        bool, typer.Option("--keep-body", help="Keep typed bodies as bytes.")
+    ] = False,
+    scan: Annotated[str, option("WAY", "auto, commitlog or queues.")] = "auto",
+    job_name: Annotated[str, option("NAME", "One table may hold several jobs.")] = "backfill",
+    catalog: Annotated[
+        bool, typer.Option("--catalog", help="TABLE is a name in the catalog.")
+    ] = False,
+    chunk_size: Annotated[str | None, option("SIZE", "Of the log, a commit: 256m.")] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Make few files of many at the end.")
+    ] = False,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Pass over damaged records.")
+    ] = False,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Go on behind what is deleted.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
+    as_json: AsJson = False,
+    cores: Annotated[str, typer.Option(help="How many cores Spark takes.")] = "*",
+) -> None:
+    """Bring messages into a table."""
+    from rocketpy.connector.store_backend import StoreBackend
+
+    StoreBackend(str(path)).close()  # what is no store is told before Spark starts
+    from rocketpy.connector.options import Given, Option
+    from rocketpy.connector.session import local_spark
+    from rocketpy.spark_jobs import backfill as job
+
+    sizes = Given(
+        {"chunk-size": chunk_size} if chunk_size else {}, [Option("chunk-size", "", "", "")]
+    )
+    spark = local_spark(cores)
+    settings: dict[str, Any] = {
+        "topics": topic or (),
+        "topic_pattern": topic_pattern,
+        "since": since,
+        "until": until,
+        "offsets": _offsets(offsets),
+        "log_start": log_start,
+        "log_end": log_end,
+        "body": _body(body, schema, message, keep_body),
+        "scan": scan,
+        "job_name": job_name,
+        "chunk_bytes": sizes.size("chunk-size"),
+        "compact": compact,
+        "skip_damaged": skip_damaged,
+        "allow_gaps": allow_gaps,
+    }
+    if columns is not None:
+        settings["columns"] = _columns(columns)
+    target = table if catalog else Path(table)
+    if dry_run:
+        _show_estimate(job.estimate(spark, path, target, **settings), as_json=as_json)
+        return
+    try:
+        with _bar() as progress:
+            report = job.backfill(spark, path, target, progress=progress, **settings)
+    except KeyboardInterrupt:
+        typer.echo("rocketpy: ended; the table is sound: run the same again to go on", err=True)
+        raise
+    _show(report, as_json=as_json)
+
+
+def _offsets(text: str | None) -> Any:
+    from rocketpy.spark_jobs.backfill import JobRefusedError
+
+    try:
+        return json.loads(text) if text else {}
+    except ValueError as cause:
+        example = '{"orders": {"0": [10, 20]}}'
+        raise JobRefusedError("offsets", f"no JSON ({cause}); give {example}") from cause
+
+
+def _columns(names: str) -> tuple[str, ...]:
+    from rocketpy.broker_core.codec.columns import ALL_COLUMNS
+
+    if names.strip() == "*":
+        return tuple(ALL_COLUMNS.names)
+    return tuple(name.strip() for name in names.split(","))
+
+
+def _body(kind: str | None, schema: str | None, message: str | None, keep: bool) -> Any:
+    from rocketpy.spark_jobs.backfill import JobRefusedError, body_format
+
+    if kind is None:
+        if schema is not None or message is not None or keep:
+            raise JobRefusedError("schema", "of what? give --body json, avro or protobuf")
+        return None
+    if schema is None:
+        raise JobRefusedError("body", "needs a schema; give --schema, a text or a file")
+    return body_format(kind, schema, message=message, keep=keep)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """Show how far it is on stderr, if that is a terminal; time left is told by the log's bytes."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("backfill"),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]:,} rows, {task.fields[rate]:,.0f}/s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("backfill", total=None, rows=0, rate=0.0)
+
+        def report(done: int, total: int, rows: int) -> None:
+            seconds = bar.tasks[0].elapsed or 0.0
+            rate = rows / seconds if seconds else 0.0
+            bar.update(task, completed=done, total=total, rows=rows, rate=rate)
+
+        yield report
+
+
+def _show(report: BackfillReport, *, as_json: bool) -> None:
+    from rocketpy.broker_core.cli.terminal import count_text, size_text
+
+    if as_json:
+        typer.echo(json.dumps(asdict(report)))
+        return
+    rate = report.rows / report.seconds if report.seconds else 0
+    rows = f"{count_text(report.rows, 'row')}, {rate:,.0f}/s"
+    chunks = count_text(report.chunks, "chunk")
+    typer.echo(f"{rows}, in {chunks} of {size_text(report.size_bytes)}, by {report.scan}")
+    if report.bad_rows:
+        bad = count_text(report.bad_rows, "row")
+        typer.echo(f"{bad} with a body that does not fit: see the column 'cause'")
+    for name, stretches in (("deleted by retention", report.gaps), ("damaged", report.damaged)):
+        for start, end in stretches:
+            typer.echo(f"not copied, {name}: the log from {start} up to {end}")
+    typer.echo(f"{report.table} holds the log up to {report.position}")
+
+
+def _show_estimate(found: Estimate, *, as_json: bool) -> None:
+    from rich.console import Console
+
+    from rocketpy.broker_core.cli.terminal import count_text, plain_table, size_text
+
+    if as_json:
+        totals = {"rows": found.rows, "size_bytes": found.size_bytes}
+        typer.echo(json.dumps({**asdict(found), **totals}, default=str))
+        return
+    table = plain_table("Topic", "Rows>", "Size>", "Days")
+    for each in found.topics:
+        days = f"{each.first_day} … {each.last_day}" if each.first_day else "-"
+        table.add_row(each.topic, f"{each.rows:,}", size_text(each.size_bytes), days)
+    Console(highlight=False).print(table)
+    how = "counted in the queues" if found.is_exact else "estimated by a sample of the log"
+    rows, chunks = count_text(found.rows, "row"), count_text(found.chunks, "chunk")
+    size = size_text(found.size_bytes)
+    typer.echo(f"{rows} ({size}) in {chunks} would be copied, {how}; nothing was done")

@@ -1,0 +1,277 @@
+"""Messages of a Delta table back into topics of a store: each once, in order, as fast as allowed.
+
+The table is read at one version, in the order of a column that grows (`commit_log_offset` of a
+backfill). The store's ledger notes with each batch up to where of that column it goes: a run that
+died is gone on with by the same call. See docs/backfill.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType
+
+from rocketpy.broker_core.codec.crc32 import crc32
+from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
+from rocketpy.broker_core.embedded import open as open_store
+from rocketpy.broker_core.metadata.names import check_topic_name, is_system_topic
+from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.connector.registration import register
+from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
+from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+
+BATCH_ROWS = 200_000  # written by one task, so that they keep their order
+_BATCH_S = 5  # of a limited rate: so many seconds' worth at once
+_KEPT = ("body", "tags", "keys", "flag")
+
+Progress = Callable[[int, int], None]  # rows done, in all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreReport:
+    """What a run did, or in a dry run would do."""
+
+    job: str
+    table: str
+    version: int  # of the table
+    rows: int
+    topics: dict[str, int]  # how many to which topic
+    batches: int
+    position: int  # of the column that orders, where the next run goes on
+    is_dry: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreSettings:
+    """How a restore is done.
+
+    `where` is an SQL condition on the table's columns; `rate` is rows per second, at most.
+
+    Raises:
+        JobRefusedError: one is wrong.
+    """
+
+    to_topic: str | None = None  # None: each row's own
+    where: str | None = None
+    rate: float | None = None
+    order_by: str = "commit_log_offset"
+    batch_rows: int = BATCH_ROWS
+    job_name: str | None = None  # None: told by table, condition and topic
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and not self.rate > 0:
+            raise JobRefusedError("rate", f"is {self.rate}; give rows per second, more than 0")
+        if self.batch_rows < 1:
+            raise JobRefusedError("batch_rows", f"is {self.batch_rows}; give 1 or more")
+        if self.to_topic is not None:
+            _check_topic(self.to_topic)
+
+    def size(self) -> int:
+        """Return how many rows a batch shall have."""
+        if self.rate is None:
+            return self.batch_rows
+        return max(1, min(self.batch_rows, int(self.rate * _BATCH_S)))
+
+    def job(self, table: str) -> str:
+        """Return the name by which the store's ledger knows the job."""
+        told = [table, self.where, self.to_topic, self.order_by]
+        return self.job_name or f"{crc32(json.dumps(told).encode()):08x}"
+
+
+def restore(
+    spark: SparkSession,
+    table: str | Path,
+    store: str | Path,
+    *,
+    version: int | None = None,
+    dry_run: bool = False,
+    progress: Progress = lambda _done, _total: None,
+    settings: RestoreSettings | None = None,
+    **named: object,
+) -> RestoreReport:
+    """Write rows of a Delta table to topics of a store, which is made when missing.
+
+    `table` is a folder, or the name of a table in the catalog: a text without a slash; it is read
+    at `version`, the newest one if none is given. Settings are given by name, too:
+    `to_topic="orders-2"`, `where="day >= '2026-11-01'"`, `rate=5000`.
+
+    Raises:
+        JobRefusedError: an argument is wrong, or the table has not what messages need.
+    """
+    asked = settings or RestoreSettings(**named)  # type: ignore[arg-type]
+    register(spark)
+    source = BackfillTable(spark, table, "restore")
+    state = source.state()
+    if state is None:
+        raise JobRefusedError(source.name, "there is no such table")
+    pinned = state.version if version is None else version
+    job = _Restore(spark, source, Path(store).absolute(), asked, pinned)
+    return job.run(dry_run=dry_run, progress=progress)
+
+
+@dataclass(slots=True)
+class _Restore:
+    spark: SparkSession
+    source: BackfillTable
+    store: Path
+    settings: RestoreSettings
+    version: int
+    _queues: dict[str, int] = field(default_factory=dict)
+
+    def run(self, *, dry_run: bool, progress: Progress) -> RestoreReport:
+        began, settings = time.monotonic(), self.settings
+        job = settings.job(self.source.name)
+        # As the sink names a writer: connector/sink.py.
+        writer = f"app restore {job} topic {settings.to_topic or '*'}"
+        held = self._position(writer)
+        rows = self._rows().where(F.col(settings.order_by) >= held)
+        topics, first, last = self._census(rows)
+        batches = self._batches(rows, first, last, sum(topics.values()))
+        if not dry_run and batches:
+            self._make_topics(rows)
+            self._write(rows, batches, job, progress)
+        return RestoreReport(
+            job=job,
+            table=self.source.name,
+            version=self.version,
+            rows=sum(topics.values()),
+            topics=topics,
+            batches=len(batches),
+            position=held if dry_run or not batches else batches[-1][1],
+            is_dry=dry_run,
+            seconds=time.monotonic() - began,
+        )
+
+    def _position(self, writer: str) -> int:
+        return max(read_ledger(self.store).numbers.get(writer, 0), 0)
+
+    def _rows(self) -> DataFrame:
+        """Return the rows that are asked for, with `to_topic`."""
+        settings, columns = self.settings, self.source.state()
+        assert columns is not None
+        reader = self.spark.read.format("delta").option("versionAsOf", self.version)
+        name = self.source.name
+        rows = reader.load(name) if self.source.is_path else reader.table(name)
+        for needed in ("body", settings.order_by, *(() if settings.to_topic else ("topic",))):
+            if needed not in rows.columns:
+                raise JobRefusedError(name, f"has no column {needed!r}, which messages need")
+        if not isinstance(rows.schema[settings.order_by].dataType, IntegralType):
+            raise JobRefusedError("order_by", f"{settings.order_by!r} has no whole numbers")
+        if settings.where is not None:
+            try:
+                rows = rows.where(settings.where)
+                _ = rows.schema
+            except PySparkException as cause:
+                first = str(cause).strip().partition("\n")[0]
+                raise JobRefusedError("where", f"{settings.where!r}: {first}") from cause
+        target = F.lit(settings.to_topic) if settings.to_topic else F.col("topic")
+        return rows.withColumn("to_topic", target)
+
+    def _census(self, rows: DataFrame) -> tuple[dict[str, int], int, int]:
+        """Return how many rows go to which topic, and the ends of the column that orders."""
+        order = self.settings.order_by
+        found = rows.groupBy("to_topic").agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(F.col("body").isNull()).alias("without"),
+            F.count_if(F.col(order).isNull()).alias("unordered"),
+            F.min(order).alias("first"),
+            F.max(order).alias("last"),
+            *([F.max("queue_id").alias("queues")] if "queue_id" in rows.columns else []),
+        )
+        told = found.collect()
+        for row in told:
+            if row["without"]:
+                reason = f"{row['without']:,} rows have no body: it was typed without keep_body"
+                raise JobRefusedError(self.source.name, f"{reason}; choose others with 'where'")
+            if row["to_topic"] is None:
+                raise JobRefusedError(self.source.name, "rows have no topic; give to_topic")
+            _check_topic(row["to_topic"])
+            if "queue_id" in rows.columns:
+                self._queues[row["to_topic"]] = (row["queues"] or 0) + 1
+        counts = {row["to_topic"]: row["rows"] for row in sorted(told)}
+        if not told:
+            return counts, 0, -1
+        return counts, min(row["first"] for row in told), max(row["last"] for row in told)
+
+    def _batches(
+        self, rows: DataFrame, first: int, last: int, total: int
+    ) -> list[tuple[int, int, int]]:
+        """Return (start, end, rows) of stretches of the column that orders, about equally long."""
+        if total == 0:
+            return []
+        width = max(1, -(-(last + 1 - first) * self.settings.size() // total))
+        order = F.col(self.settings.order_by)
+        bucket = F.floor((order - first) / width).alias("bucket")
+        counts = rows.groupBy(bucket).count().collect()
+        return [
+            (first + number * width, first + (number + 1) * width, count)
+            for number, count in sorted((int(row[0]), int(row[1])) for row in counts)
+        ]
+
+    def _make_topics(self, rows: DataFrame) -> None:
+        """Make topics that are missing with as many queues as the rows tell; learn the others'."""
+        if "queue_id" not in rows.columns:
+            return
+        with open_store(self.store) as opened:
+            known = opened.topics()
+            for topic, queues in self._queues.items():
+                if topic in known:
+                    self._queues[topic] = known[topic].write_queues
+                else:
+                    opened.create_topic(topic, queues)
+
+    def _write(
+        self,
+        rows: DataFrame,
+        batches: list[tuple[int, int, int]],
+        job: str,
+        progress: Progress,
+    ) -> None:
+        settings, order = self.settings, F.col(self.settings.order_by)
+        began, done, total = time.monotonic(), 0, sum(count for _, _, count in batches)
+        progress(done, total)
+        for start, end, count in batches:
+            if settings.rate is not None:
+                time.sleep(max(0.0, began + done / settings.rate - time.monotonic()))
+            part = rows.where((order >= start) & (order < end)).coalesce(1)
+            part = part.sortWithinPartitions(settings.order_by)
+            writer = self._messages(part).write.format("rocketpy").mode("append")
+            if settings.to_topic is not None:
+                writer = writer.option("topic", settings.to_topic)
+            writer = writer.option("txnAppId", f"restore {job}").option("txnVersion", end)
+            writer.save(str(self.store))
+            done += count
+            progress(done, total)
+
+    def _messages(self, rows: DataFrame) -> DataFrame:
+        """Return what the sink takes; a queue keeps its order, and its number if there is one."""
+        columns = [F.col(name) for name in _KEPT if name in rows.columns]
+        if "properties" in rows.columns:
+            made = F.lit(CHECKSUM_NAME.decode())  # by each store for itself
+            kept = F.map_filter("properties", lambda name, _: name != made)
+            columns.append(kept.alias("properties"))
+        if self.settings.to_topic is None:
+            columns.append(F.col("topic"))
+        if "queue_id" in rows.columns:
+            columns.append(_fold(self._queues).alias("queue_id"))
+        return rows.select(*columns)
+
+
+def _fold(queues: Mapping[str, int]) -> Column:
+    pairs = [part for topic, count in queues.items() for part in (F.lit(topic), F.lit(count))]
+    return F.pmod("queue_id", F.create_map(*pairs)[F.col("to_topic")])
+
+
+def _check_topic(topic: str) -> None:
+    check_topic_name(topic)
+    if is_system_topic(topic):
+        reason = "is a topic of RocketMQ's own; give to_topic, or leave it out with 'where'"
+        raise JobRefusedError(f"topic {topic!r}", reason)
