@@ -13,6 +13,7 @@ from pathlib import Path
 # One core: what is measured is the work, not how far it spreads.
 os.environ["OMP_NUM_THREADS"] = os.environ["ARROW_IO_THREADS"] = "1"
 
+import backfill
 import codec
 import delay
 import pyarrow as pa
@@ -25,7 +26,7 @@ from spark import side_by_side
 
 Parts = Mapping[str, Callable[[], Iterator[Figure]]]
 ON_ONE_CORE = {"codec": codec.figures, "store": store.figures}
-JOBS = {"delay": delay.figures, "rebalance": rebalance.figures}
+JOBS = {"delay": delay.figures, "rebalance": rebalance.figures, "backfill": backfill.figures}
 PARTS = (*ON_ONE_CORE, "spark", *JOBS)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from rocketpy.connector.registration import register
 
-_DELTA = {
+DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Its tables are small here: the default of 50 makes each commit wait for 50 tasks.
@@ -35,7 +35,7 @@ def local_spark(cores: int | str = "*", **config: str) -> SparkSession:
     }
     has_delta = importlib.util.find_spec("delta") is not None
     if has_delta:
-        settings |= _DELTA
+        settings |= DELTA_SETTINGS
     settings |= {name.replace("_", "."): value for name, value in config.items()}
     builder = SparkSession.builder.master(f"local[{cores}]")
     for name, value in settings.items():

@@ -7,7 +7,6 @@ died is gone on with by the same call. See docs/backfill.md.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,72 +17,19 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
 from rocketpy.broker_core.embedded import open as open_store
-from rocketpy.broker_core.metadata.names import check_topic_name, is_system_topic
 from rocketpy.broker_core.storage.ledger import read_ledger
 from rocketpy.connector.registration import register
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.restore_settings import RestoreReport, RestoreSettings, check_target
 
-BATCH_ROWS = 200_000  # written by one task, so that they keep their order
-_BATCH_S = 5  # of a limited rate: so many seconds' worth at once
 _KEPT = ("body", "tags", "keys", "flag")
 
+__all__ = ["RestoreReport", "RestoreSettings", "restore"]
+
 Progress = Callable[[int, int], None]  # rows done, in all
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreReport:
-    """What a run did, or in a dry run would do."""
-
-    job: str
-    table: str
-    version: int  # of the table
-    rows: int
-    topics: dict[str, int]  # how many to which topic
-    batches: int
-    position: int  # of the column that orders, where the next run goes on
-    is_dry: bool
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreSettings:
-    """How a restore is done.
-
-    `where` is an SQL condition on the table's columns; `rate` is rows per second, at most.
-
-    Raises:
-        JobRefusedError: one is wrong.
-    """
-
-    to_topic: str | None = None  # None: each row's own
-    where: str | None = None
-    rate: float | None = None
-    order_by: str = "commit_log_offset"
-    batch_rows: int = BATCH_ROWS
-    job_name: str | None = None  # None: told by table, condition and topic
-
-    def __post_init__(self) -> None:
-        if self.rate is not None and not self.rate > 0:
-            raise JobRefusedError("rate", f"is {self.rate}; give rows per second, more than 0")
-        if self.batch_rows < 1:
-            raise JobRefusedError("batch_rows", f"is {self.batch_rows}; give 1 or more")
-        if self.to_topic is not None:
-            _check_topic(self.to_topic)
-
-    def size(self) -> int:
-        """Return how many rows a batch shall have."""
-        if self.rate is None:
-            return self.batch_rows
-        return max(1, min(self.batch_rows, int(self.rate * _BATCH_S)))
-
-    def job(self, table: str) -> str:
-        """Return the name by which the store's ledger knows the job."""
-        told = [table, self.where, self.to_topic, self.order_by]
-        return self.job_name or f"{crc32(json.dumps(told).encode()):08x}"
 
 
 def restore(
@@ -193,7 +139,7 @@ class _Restore:
                 raise JobRefusedError(self.source.name, f"{reason}; choose others with 'where'")
             if row["to_topic"] is None:
                 raise JobRefusedError(self.source.name, "rows have no topic; give to_topic")
-            _check_topic(row["to_topic"])
+            check_target(row["to_topic"])
             if "queue_id" in rows.columns:
                 self._queues[row["to_topic"]] = (row["queues"] or 0) + 1
         counts = {row["to_topic"]: row["rows"] for row in sorted(told)}
@@ -268,10 +214,3 @@ class _Restore:
 def _fold(queues: Mapping[str, int]) -> Column:
     pairs = [part for topic, count in queues.items() for part in (F.lit(topic), F.lit(count))]
     return F.pmod("queue_id", F.create_map(*pairs)[F.col("to_topic")])
-
-
-def _check_topic(topic: str) -> None:
-    check_topic_name(topic)
-    if is_system_topic(topic):
-        reason = "is a topic of RocketMQ's own; give to_topic, or leave it out with 'where'"
-        raise JobRefusedError(f"topic {topic!r}", reason)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from measure import Figure
 
-from spark import cold_start, latency, memory, reading, streaming, writing
+from spark import backfilling, cold_start, latency, memory, reading, streaming, writing
 from spark.contest import Line
 
 
@@ -46,6 +46,11 @@ def figures(lines: Sequence[Line]) -> Iterator[Figure]:
         for form in ("property as a column", "properties as a map"):
             sink = ratio(writing.SECTION, f"rocketpy, {form}", "Kafka default", "cpu_s")
             yield Figure(f"sink, {form}, CPU of Kafka default", sink, "times", "<= 1")
+    if backfilling.SECTION in sections:
+        for other in ("Kafka default", "Kafka tuned"):
+            for one in ("rocketpy, default columns", "rocketpy, 7 columns"):
+                cpu = ratio(backfilling.SECTION, one, other, "cpu_s")
+                yield Figure(f"into Delta, {one[10:]}, CPU of {other}", cpu, "times", "<= 1")
     if latency.SECTION in sections:
         for figure in ("p50", "p99"):
             late = ratio(latency.SECTION, "rocketpy", "Kafka tuned", f"{figure}_s")

@@ -10,7 +10,17 @@ from pathlib import Path
 from measure import Figure
 from rich.console import Console
 
-from spark import aims, cold_start, latency, memory, reading, report, streaming, writing
+from spark import (
+    aims,
+    backfilling,
+    cold_start,
+    latency,
+    memory,
+    reading,
+    report,
+    streaming,
+    writing,
+)
 from spark.contest import Line, Rounds
 from spark.workbench import Workbench, workbench
 
@@ -23,6 +33,7 @@ SECTIONS: dict[str, Callable[[Workbench], list[Line]]] = {
     "latency": latency.lines,
     "start": cold_start.lines,
     "memory": memory.lines,
+    "backfill": backfilling.lines,
 }
 
 
@@ -33,7 +44,7 @@ def measure(
     # Ended by a signal, too, the bench has to stop the broker that it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     lines: list[Line] = []
-    with workbench(rows, ROUNDS) as bench:
+    with workbench(rows, ROUNDS, delta="backfill" in sections) as bench:
         for section in sections:
             console.print(f"measuring: {section}")
             lines += SECTIONS[section](bench)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from delta import configure_spark_with_delta_pip
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from rocketpy.connector.session import DELTA_SETTINGS
 from spark import messages
 from spark.contest import Meter, Rounds
 from spark.floor import FloorSource
@@ -73,13 +75,13 @@ class Workbench:
 
 
 @contextmanager
-def workbench(rows: int, rounds: Rounds) -> Iterator[Workbench]:
+def workbench(rows: int, rounds: Rounds, *, delta: bool = False) -> Iterator[Workbench]:
     """Set everything up; take it down when the block ends, however it ends."""
     folder = Path(tempfile.mkdtemp(prefix="rocketpy-bench-"))
     try:
         with (
             running_broker(folder / "kafka", partitions=messages.QUEUES) as broker,
-            _spark_session(folder) as spark,
+            _spark_session(folder, delta=delta) as spark,
         ):
             jvm_pid = spark._jvm.java.lang.ProcessHandle.current().pid()
             bench = Workbench(
@@ -109,13 +111,13 @@ def _lay_down(bench: Workbench) -> None:
 
 
 @contextmanager
-def _spark_session(folder: Path) -> Iterator[SparkSession]:
+def _spark_session(folder: Path, *, delta: bool) -> Iterator[SparkSession]:
     # Workers start with the interpreter and the path of the bench: they import its floor.
     path = [str(BENCH), str(BENCH.parent / "src"), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("rocketpy bench")
         .config("spark.ui.enabled", "false")
@@ -127,8 +129,12 @@ def _spark_session(folder: Path) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "spark"))
         .config("spark.jars", ",".join(map(str, connector_jars())))
-        .getOrCreate()
     )
+    if delta:
+        for name, value in DELTA_SETTINGS.items():
+            builder = builder.config(name, value)
+        builder = configure_spark_with_delta_pip(builder)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")  # what fails is told in the table
     session.dataSource.register(FloorSource)
     try:

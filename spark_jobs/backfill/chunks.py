@@ -7,7 +7,7 @@ of the last chunk that the table has.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
@@ -28,6 +28,10 @@ class Chunk:
     def tasks(self, file_bytes: int) -> int:
         """Return how many tasks shall write it, so that files are large enough."""
         return max(1, round(self.size_bytes / file_bytes))
+
+    def by_log(self) -> Chunk:
+        """Return it to be read from the log itself."""
+        return replace(self, by_queues=False)
 
 
 def chunks_by_log(log: StoreLog, start: int, end: int, chunk_bytes: int) -> Iterator[Chunk]:

@@ -15,17 +15,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql import SparkSession
 
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.layout import COMMIT_LOG, file_name
-from rocketpy.connector.schema import spark_schema
-from rocketpy.spark_jobs.backfill.bodies import with_value
 from rocketpy.spark_jobs.backfill.chunks import Chunk, chunks_by_log, chunks_by_queues
-from rocketpy.spark_jobs.backfill.delta_table import BackfillTable, nullable
+from rocketpy.spark_jobs.backfill.copying import ChunkCopy
+from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.estimate import Estimate, counted, sampled
 from rocketpy.spark_jobs.backfill.origin import check_origin
@@ -33,10 +31,6 @@ from rocketpy.spark_jobs.backfill.settings import BackfillReport, BackfillSettin
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
 
 log = logging.getLogger(__name__)
-
-_FEW_TOPICS = 4  # have their rows written without a shuffle: so many files a task
-# The day in UTC, whatever time zone the session has.
-DAY = "date_from_unix_date(cast(floor(unix_millis(store_timestamp) / 86400000) as int))"
 
 Progress = Callable[[int, int, int], None]  # bytes of the log done, in all, rows
 
@@ -56,6 +50,10 @@ class BackfillRun:
     _chunks: int = 0
     _gaps: list[Stretch] = field(default_factory=list)
     _damaged: list[Stretch] = field(default_factory=list)
+    _copying: ChunkCopy = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._copying = ChunkCopy(self.spark, self.path, self.table, self.settings)
 
     def run(self) -> BackfillReport:
         """Bring the table up to the end that the log has now."""
@@ -64,7 +62,7 @@ class BackfillRun:
             start, end = self._range(store_log)
             by_queues = self._is_by_queues(store_log, end)
             asked = {"store": self.path, "asked": self.settings.described()}
-            self.table.prepare(self._schema(), asked)
+            self.table.prepare(self._copying.schema(), asked)
             position = self._go(store_log, start, end, by_queues)
             day = self._day(store_log, start, end)
         compacted = self.table.compact(day) if self.settings.compact and self._chunks else 0
@@ -168,34 +166,37 @@ class BackfillRun:
             "to": chunk.end,
             "record": store_log.record(chunk.start),
         }
-        try:
-            self._append(chunk, note)
-        except PySparkException as cause:
-            if store_log.begin() > chunk.start:
-                self._note_gap(chunk.start, store_log.begin(), cause)
-                return False
-            damaged = self._damage(store_log, chunk, cause)
-            skipped = [list(stretch) for stretch in damaged]
-            whole = Chunk(
-                start=chunk.start,
-                end=chunk.end,
-                by_queues=False,
-                size_bytes=chunk.size_bytes,
-                topics=chunk.topics,
-            )
-            self._append(whole, {**note, "skipped": skipped}, failOnDamage="false")
-            self._damaged += damaged
+        cause: Exception | None = None
+        if store_log.is_boundary(chunk.start):
+            try:
+                self._append(chunk, note)
+                return True
+            except (PySparkException, Py4JError) as error:
+                cause = error
+        if store_log.begin() > chunk.start:
+            self._note_gap(chunk.start, store_log.begin(), cause)
+            return False
+        damaged = self._damage(store_log, chunk, cause)
+        skipped = [list(stretch) for stretch in damaged]
+        self._append(chunk.by_log(), {**note, "skipped": skipped}, failOnDamage="false")
+        self._damaged += damaged
         return True
 
-    def _damage(self, store_log: StoreLog, chunk: Chunk, cause: PySparkException) -> list[Stretch]:
+    def _append(self, chunk: Chunk, note: dict[str, Any], **options: str) -> None:
+        rows, bad_rows = self._copying.append(chunk, note, **options)
+        self._rows, self._bad_rows = self._rows + rows, self._bad_rows + bad_rows
+        self._size_bytes += chunk.end - chunk.start
+        self._chunks += 1
+
+    def _damage(self, store_log: StoreLog, chunk: Chunk, cause: Exception | None) -> list[Stretch]:
         """Return the damaged stretches of a chunk that was not read, if they may be skipped."""
-        found = store_log.damage(chunk.start, chunk.end) if "is corrupt at" in str(cause) else []
-        if not found:
+        is_told = cause is None or "is corrupt at" in str(cause)
+        found = store_log.damage(chunk.start, chunk.end) if is_told else []
+        if cause is not None and not found:
             raise cause
-        if not self.settings.skip_damaged:
+        if found and not self.settings.skip_damaged:
             at = found[0].start
-            file_size = store_log.file_size
-            file = f"{self.path}/{COMMIT_LOG}/{file_name(at - at % file_size)}"
+            file = f"{self.path}/{COMMIT_LOG}/{file_name(at - at % store_log.file_size)}"
             reason = f"no sound record up to {found[0].end}; skip_damaged goes on behind it"
             raise CorruptStoreError(file, at, reason) from cause
         return [Stretch(damage.start, damage.end) for damage in found]
@@ -209,55 +210,6 @@ class BackfillRun:
             raise JobRefusedError(self.path, reason) from cause
         log.warning("%s: the log from %d up to %d is gone, and not copied", self.path, start, end)
         self._gaps.append(Stretch(start, end))
-
-    def _append(self, chunk: Chunk, note: dict[str, Any], **options: str) -> None:
-        is_shuffled = chunk.topics > _FEW_TOPICS
-        rows = self._frame(self._read(chunk, is_shuffled=is_shuffled, **options))
-        seen = Observation()
-        if self.settings.body is not None:
-            rows = rows.observe(seen, F.count("cause").alias("bad"))
-        if not is_shuffled:
-            rows = rows.coalesce(chunk.tasks(self.settings.file_bytes))
-        self.table.append(rows, note, shuffled=is_shuffled)
-        self._chunks += 1
-        commit = self.table.last_commit()
-        if commit is not None and commit.note["to"] == chunk.end:
-            self._rows += commit.rows
-            self._size_bytes += chunk.end - chunk.start
-            self._bad_rows += seen.get["bad"] if self.settings.body is not None else 0
-
-    def _read(self, chunk: Chunk, *, is_shuffled: bool, **options: str) -> DataFrame:
-        settings = self.settings
-        tasks = chunk.tasks(settings.file_bytes)
-        if is_shuffled:
-            tasks = max(tasks, self.spark.sparkContext.defaultParallelism)
-        asked = {
-            "path": self.path,
-            "scan": "queues" if chunk.by_queues else "commitlog",
-            "columns": ",".join(settings.columns_read()),
-            "startingLogOffset": str(chunk.start),
-            "endingLogOffset": str(chunk.end),
-            "minPartitions": str(tasks),
-            **settings.selection.source_options(),
-            **options,
-        }
-        return self.spark.read.format("rocketpy").options(**asked).load()
-
-    def _frame(self, messages: DataFrame) -> DataFrame:
-        """Return messages as rows of the table."""
-        settings = self.settings
-        condition = settings.selection.condition()
-        if condition is not None:
-            messages = messages.where(condition)
-        messages = messages.withColumn("day", F.expr(DAY))
-        if settings.body is not None:
-            messages = with_value(messages, settings.body)
-        return messages.select(*settings.columns_written())
-
-    def _schema(self) -> StructType:
-        """Return the columns of the table."""
-        read = spark_schema("messages", ",".join(self.settings.columns_read()))
-        return nullable(self._frame(self.spark.createDataFrame([], read)).schema)
 
     @staticmethod
     def _day(store_log: StoreLog, start: int, end: int) -> str:

@@ -84,7 +84,7 @@ BAD = [
     ({"keys": "[]"}, "keys", "names no key"),
     ({"keys": '["a"'}, "keys", "is no JSON list"),
     ({"keys": "[1]"}, "keys", "is '[1]'; give a list of strings"),
-    ({"startingLogOffset": "-1"}, "startingLogOffset", "is '-1'; give a byte of the log, 0 or more"),
+    ({"startingLogOffset": "-1"}, "startingLogOffset", "is '-1'; give a byte of the log"),
     ({"endingLogOffset": "end"}, "endingLogOffset", "is 'end'; give a byte of the log"),
     (
         {"startingLogOffset": "7", "endingLogOffset": "6"},

@@ -1,0 +1,81 @@
+"""One chunk: read, made into rows of the table, appended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from rocketpy.connector.schema import spark_schema
+from rocketpy.spark_jobs.backfill.bodies import with_value
+from rocketpy.spark_jobs.backfill.chunks import Chunk
+from rocketpy.spark_jobs.backfill.delta_table import BackfillTable, nullable
+from rocketpy.spark_jobs.backfill.settings import BackfillSettings
+
+_FEW_TOPICS = 4  # have their rows written without a shuffle: so many files a task
+# The day in UTC, whatever time zone the session has.
+DAY = "date_from_unix_date(cast(floor(unix_millis(store_timestamp) / 86400000) as int))"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCopy:
+    """Copies chunks of one store into one table."""
+
+    spark: SparkSession
+    path: str
+    table: BackfillTable
+    settings: BackfillSettings
+
+    def append(self, chunk: Chunk, note: dict[str, Any], **options: str) -> tuple[int, int]:
+        """Copy a chunk; return how many rows it has, and how many of them with a bad body.
+
+        `options` are further ones of the source.
+        """
+        is_shuffled = chunk.topics > _FEW_TOPICS
+        rows = self._frame(self._read(chunk, is_shuffled=is_shuffled, **options))
+        seen = Observation()
+        if self.settings.body is not None:
+            rows = rows.observe(seen, F.count("cause").alias("bad"))
+        if not is_shuffled:
+            rows = rows.coalesce(chunk.tasks(self.settings.file_bytes))
+        self.table.append(rows, note, shuffled=is_shuffled)
+        commit = self.table.last_commit()
+        if commit is None or commit.note["to"] != chunk.end:  # Delta had it: nothing was run
+            return 0, 0
+        return commit.rows, seen.get["bad"] if self.settings.body is not None else 0
+
+    def _read(self, chunk: Chunk, *, is_shuffled: bool, **options: str) -> DataFrame:
+        settings = self.settings
+        tasks = chunk.tasks(settings.file_bytes)
+        if is_shuffled:
+            tasks = max(tasks, self.spark.sparkContext.defaultParallelism)
+        asked = {
+            "path": self.path,
+            "scan": "queues" if chunk.by_queues else "commitlog",
+            "columns": ",".join(settings.columns_read()),
+            "startingLogOffset": str(chunk.start),
+            "endingLogOffset": str(chunk.end),
+            "minPartitions": str(tasks),
+            **settings.selection.source_options(),
+            **options,
+        }
+        return self.spark.read.format("rocketpy").options(**asked).load()
+
+    def _frame(self, messages: DataFrame) -> DataFrame:
+        """Return messages as rows of the table."""
+        settings = self.settings
+        condition = settings.selection.condition()
+        if condition is not None:
+            messages = messages.where(condition)
+        messages = messages.withColumn("day", F.expr(DAY))
+        if settings.body is not None:
+            messages = with_value(messages, settings.body)
+        return messages.select(*settings.columns_written())
+
+    def schema(self) -> StructType:
+        """Return the columns of the table."""
+        read = spark_schema("messages", ",".join(self.settings.columns_read()))
+        return nullable(self._frame(self.spark.createDataFrame([], read)).schema)
