@@ -78,7 +78,8 @@ class _Restore:
         # As the sink names a writer: connector/sink.py.
         writer = f"app restore {job} topic {settings.to_topic or '*'}"
         held = self._position(writer)
-        rows = self._rows().where(F.col(settings.order_by) >= held)
+        order = F.col(settings.order_by)
+        rows = self._rows().where((order >= held) | order.isNull())
         topics, first, last = self._census(rows)
         batches = self._batches(rows, first, last, sum(topics.values()))
         if not dry_run and batches:
@@ -101,8 +102,7 @@ class _Restore:
 
     def _rows(self) -> DataFrame:
         """Return the rows that are asked for, with `to_topic`."""
-        settings, columns = self.settings, self.source.state()
-        assert columns is not None
+        settings = self.settings
         reader = self.spark.read.format("delta").option("versionAsOf", self.version)
         name = self.source.name
         rows = reader.load(name) if self.source.is_path else reader.table(name)
@@ -114,7 +114,6 @@ class _Restore:
         if settings.where is not None:
             try:
                 rows = rows.where(settings.where)
-                _ = rows.schema
             except PySparkException as cause:
                 first = str(cause).strip().partition("\n")[0]
                 raise JobRefusedError("where", f"{settings.where!r}: {first}") from cause
@@ -137,6 +136,9 @@ class _Restore:
             if row["without"]:
                 reason = f"{row['without']:,} rows have no body: it was typed without keep_body"
                 raise JobRefusedError(self.source.name, f"{reason}; choose others with 'where'")
+            if row["unordered"]:
+                reason = f"{row['unordered']:,} rows have no {order}; choose others with 'where'"
+                raise JobRefusedError(self.source.name, reason)
             if row["to_topic"] is None:
                 raise JobRefusedError(self.source.name, "rows have no topic; give to_topic")
             check_target(row["to_topic"])
@@ -158,7 +160,8 @@ class _Restore:
         bucket = F.floor((order - first) / width).alias("bucket")
         counts = rows.groupBy(bucket).count().collect()
         return [
-            (first + number * width, first + (number + 1) * width, count)
+            # Behind the last row there is nothing yet: what comes there later is for a later run.
+            (first + number * width, min(first + (number + 1) * width, last + 1), count)
             for number, count in sorted((int(row[0]), int(row[1])) for row in counts)
         ]
 

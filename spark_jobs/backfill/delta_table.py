@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from rocketpy.spark_jobs.backfill.delta_log import Commit, DeltaState
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
@@ -188,8 +188,19 @@ class BackfillTable:
 
 
 def nullable(schema: StructType) -> StructType:
-    """Return a schema whose columns may all be null: a check for each row would cost."""
-    return StructType([StructField(field.name, field.dataType, True) for field in schema.fields])
+    """Return a schema in which all may be null: where a body does not fit, its fields are.
+
+    Of other columns a check of each row would only cost.
+    """
+    return StructType.fromJson(_nullable(schema.jsonValue()))
+
+
+def _nullable(node: Any) -> Any:
+    if isinstance(node, dict):
+        kept = {name: _nullable(each) for name, each in node.items()}
+        flags = ("nullable", "containsNull", "valueContainsNull")
+        return kept | {name: True for name in flags if name in kept}
+    return [_nullable(each) for each in node] if isinstance(node, list) else node
 
 
 @contextmanager

@@ -256,7 +256,7 @@ def test_a_table_of_something_else_is_refused(
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "x").touch()
     refused("has files, but is no Delta table", "files")
-    plain = held(spark, store.path).withColumn("body", held(spark, store.path)["body"])
+    plain = held(spark, store.path)
     plain.write.format("delta").save(str(tmp_path / "plain"))
     refused("partitioned by nothing", "plain")
     plain.selectExpr("topic", "day", "1 AS body").write.format("delta").partitionBy(
@@ -279,8 +279,10 @@ def test_what_retention_deleted_between_runs_stops_the_job_or_is_told(
     ]
     for file in oldest:
         os.utime(file, (0, 0))
-    assert set(oldest) <= set(store.clean())
+    while store.clean():  # some at a time
+        pass
     low = len(oldest) * 4096
+    assert min((store.path / "commitlog").iterdir()).name == f"{low:020d}"
     with pytest.raises(JobRefusedError, match=f"the log from {first.position} up to {low}"):
         backfill(spark, store.path, tmp_path / "table")
     report = backfill(spark, store.path, tmp_path / "table", allow_gaps=True)
