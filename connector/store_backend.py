@@ -31,11 +31,10 @@ from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.lookup import find_by_key, records_at
-from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, refuse_damage, scan
-from rocketpy.broker_core.storage.salvage import next_sound_record
+from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.tags import TagFilter
-from rocketpy.connector.data_loss import Loss
+from rocketpy.connector.log_backend import LogBackend
 from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.planning import QueueRange
 
@@ -43,7 +42,7 @@ _MOST_SIZES = 1 << 20  # of one look: 20 MiB of queue entries
 _COMMIT_WAIT_S = 1.0  # writers hold the lock for moments; who has it longer, a broker, keeps it
 
 
-class StoreBackend:
+class StoreBackend(LogBackend):
     """Reads a store directory. One per process and task; not to be pickled."""
 
     def __init__(self, path: str) -> None:
@@ -219,18 +218,6 @@ class StoreBackend:
         """Whether keys can be looked up."""
         return bool(self.store.parts.index.names())
 
-    def log_start(self) -> int:
-        """Return where the commit log begins."""
-        return self.store.parts.log.min_offset()
-
-    def lost_before(self, start: int, end: int | None = None) -> list[Loss]:
-        """Return what is gone of a stretch of the log, by retention."""
-        low = self.log_start()
-        if start >= low:
-            return []
-        upto = low if end is None else min(low, end)
-        return [Loss("the commit log", start, upto, f"it begins at {low}")]
-
     def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
         """Return the first offset of a queue whose record begins at a place of the log or later."""
         low, end = self.range(queue)
@@ -241,70 +228,6 @@ class StoreBackend:
             return unit is not None and unit.physical_offset < physical_offset
 
         return last_true(is_before, low, end)
-
-    def next_record(self, physical_offset: int, default: int) -> int:
-        """Return where the first sound record from a place of the log on begins."""
-        found = next_sound_record(self.store.parts.log, physical_offset)
-        return default if found is None else found
-
-    def boundary(self, physical_offset: int | None, *, skip_damage: bool = False) -> int:
-        """Return where the records end that begin before a place; None is the end of the log."""
-        if physical_offset is None:
-            return self.log_end(skip_damage=skip_damage)
-        if is_boundary(self.store.parts, physical_offset):
-            return physical_offset
-        end = self.log_end(skip_damage=skip_damage)
-        return min(self.next_record(physical_offset, end), end)
-
-    def log_end(self, *, skip_damage: bool = False) -> int:
-        """Return where the commit log ends now.
-
-        Raises:
-            CorruptStoreError: records follow behind the end, and damage is not to be skipped.
-        """
-        parts = self.store.parts
-        state = parts.tail.glimpse()
-        # Apache's broker keeps no tail file: it may have written on behind what ours says.
-        if state is not None and is_boundary(parts, state.end):
-            end = int(state.end)
-        else:
-            end = next(reversed(parts.log.files.starts()), 0)
-        while True:
-            for segment in parts.log.walk(end):
-                end = segment.end
-            following = next_sound_record(parts.log, end) if skip_damage else None
-            if following is None or following == end:  # that came meanwhile
-                break
-            end = following
-        if not skip_damage:
-            refuse_damage(parts, end)
-        return end
-
-    def scan(
-        self,
-        start: int,
-        end: int,
-        log_end: int,
-        columns: Sequence[str],
-        *,
-        sql: SqlFilter | None,
-        decompress: bool,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages whose records begin from `start` on and before `end`."""
-        log = self.store.parts.log
-        # A stretch may begin amid a record, which belongs to the one before. Both of them ask for
-        # the next record in the same way, so that none is read twice or by nobody.
-        first = start if start == log.min_offset() else next_sound_record(log, start)
-        last = end if end == log_end else next_sound_record(log, end) or log_end
-        if first is not None and first < end:
-            yield from scan(
-                self.store.parts,
-                select(columns),
-                start=first,
-                end=last,
-                sql=sql,
-                decompress=decompress,
-            )
 
 
 def _status(folder: Path) -> os.stat_result | None:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,11 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.decoder import decode
-from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.errors import CorruptStoreError, TopicNotFoundError
 from rocketpy.broker_core.message import Message
+from rocketpy.broker_core.metadata import TopicTable
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
-from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE
+from rocketpy.broker_core.storage.layout import CONFIG, QUEUE_UNIT_SIZE
 from rocketpy.broker_core.storage.reading import is_boundary
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.read_options import ReadOptions
@@ -47,12 +49,23 @@ class Damage:
 
 
 class StoreLog:
-    """Looks at one store for one selection. Close it; not to be pickled."""
+    """Looks at one store for one selection. Close it; not to be pickled.
+
+    Raises:
+        TopicNotFoundError: the store does not know a topic that is named.
+    """
 
     def __init__(self, path: str, selection: Selection) -> None:
         self.path, self.selection = path, selection
         self._backend = StoreBackend(path)
         self.options = ReadOptions.parse({"path": path, **selection.source_options()})
+        # A disk without this file tells no topics; with it, another name is a slip of the pen.
+        if (Path(path) / CONFIG / TopicTable.FILE_NAME).exists():
+            known = self._backend.topics()
+            for topic in selection.topics:
+                if topic not in known:
+                    self.close()
+                    raise TopicNotFoundError(topic, known)
 
     def close(self) -> None:
         """Let go of all files."""

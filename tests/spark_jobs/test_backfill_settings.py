@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import rocketpy
+from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.spark_jobs.backfill.chunks import chunks_by_log, chunks_by_queues
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.estimate import counted, sampled
@@ -114,6 +115,16 @@ def test_a_count_is_exact_and_a_sample_is_near(path: Path) -> None:
     for name, each in near.items():
         assert each.rows == pytest.approx(exact[name].rows, rel=0.3)
         assert (each.first_day, each.last_day) == (exact[name].first_day, exact[name].last_day)
+
+
+def test_a_topic_that_the_store_does_not_know_is_refused(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(TopicNotFoundError, match="ordres"):
+        StoreLog(str(path), Selection(topics=("rare", "ordres")))
+    shutil.copytree(path, tmp_path / "bare")
+    for folder in ("config", "consumequeue"):
+        shutil.rmtree(tmp_path / "bare" / folder)
+    with closing(StoreLog(str(tmp_path / "bare"), Selection(topics=("ordres",)))) as log:
+        assert sampled(log, 0, log.end()) == ()  # nobody can know
 
 
 def test_queues_that_may_lack_messages_are_doubted(path: Path, tmp_path: Path) -> None:
