@@ -15,7 +15,8 @@ from rocketpy.spark_jobs.backfill.selection import Selection
 SCANS = ("auto", "commitlog", "queues")
 COLUMNS = (*DEFAULT_COLUMNS, "commit_log_offset", "msg_id")
 FILE_BYTES = 128 << 20  # of messages, a file of the table: compressed it is smaller
-_LEAST_CHUNK_BYTES = 256 << 20
+# A chunk costs about a second of CPU besides its rows: Spark starts Python to plan each read.
+_LEAST_CHUNK_BYTES = 1 << 30
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 

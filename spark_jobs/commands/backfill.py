@@ -16,11 +16,12 @@ from rocketpy.broker_core.cli.options import AsJson, StorePath, option
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.backfill import BackfillReport, Estimate
 
-HELP = """Bring messages of a store into a Delta table, each once; run it again for more.
+HELP = """Bring messages of a store into a Delta table, each once; again for more.
 
-The table knows how far it is: a run that died, or was ended by Ctrl-C, is gone
-on with by the next one. It works on a dead broker's disk, with or without its
-consume queues, and while others write. Rows are partitioned by topic and day.
+The table knows how far it is: what a run that died, or was ended by Ctrl-C,
+left to do is done by the next one. It works on a dead broker's disk, with or
+without its consume queues, and while others write. Rows are partitioned by
+topic and day.
 
 [bold]Examples[/bold]
 
@@ -60,7 +61,7 @@ def backfill(
     catalog: Annotated[
         bool, typer.Option("--catalog", help="TABLE is a name in the catalog.")
     ] = False,
-    chunk_size: Annotated[str | None, option("SIZE", "Of the log, a commit: 256m.")] = None,
+    chunk_size: Annotated[str | None, option("SIZE", "Of the log, a commit: 512m.")] = None,
     compact: Annotated[
         bool, typer.Option("--compact", help="Make few files of many at the end.")
     ] = False,

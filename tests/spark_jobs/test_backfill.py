@@ -371,3 +371,10 @@ def test_the_command_line_shows_what_would_be_and_what_was(
         app, ["job", "backfill", str(store.path), str(tmp_path / "t"), "--body", "json"]
     )
     assert (refused.exit_code, "needs a schema" in refused.output) == (2, True)
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rocketpy.spark_jobs.backfill.backfill", interrupted)
+    ended = CliRunner().invoke(app, ["job", "backfill", str(store.path), str(tmp_path / "t")])
+    assert (ended.exit_code, "run the same again to go on" in ended.output) == (130, True)
