@@ -13,6 +13,7 @@ from rocketpy.connector.schema import spark_schema
 from rocketpy.spark_jobs.backfill.bodies import with_value
 from rocketpy.spark_jobs.backfill.chunks import Chunk
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable, nullable
+from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.settings import BackfillSettings
 
 _FEW_TOPICS = 4  # have their rows written without a shuffle: so many files a task
@@ -42,9 +43,19 @@ class ChunkCopy:
         if not is_shuffled:
             rows = rows.coalesce(chunk.tasks(self.settings.file_bytes))
         self.table.append(rows, note, shuffled=is_shuffled)
-        commit = self.table.last_commit()
+        commits = self.table.commits()
+        commit, before = next(commits, None), next(commits, None)
         if commit is None or commit.note["to"] != chunk.end:  # Delta had it: nothing was run
             return 0, 0
+        if before is not None and before.note["to"] > chunk.start:
+            # Delta's RESTORE does not take back how far a transaction is: hence another job.
+            reason = (
+                f"another run of the job wrote up to {before.note['to']} at the same moment: rows "
+                f"from {chunk.start} on are there twice; RESTORE the table to version "
+                f"{commit.version - 1}, and go on by another job_name with "
+                f"log_start={before.note['to']}"
+            )
+            raise JobRefusedError(self.table.name, reason)
         return commit.rows, seen.get["bad"] if self.settings.body is not None else 0
 
     def _read(self, chunk: Chunk, *, is_shuffled: bool, **options: str) -> DataFrame:

@@ -22,6 +22,7 @@ _MOST_COMMITS = 200  # that are looked through
 class Commit:
     """A commit with a note in its userMetadata, and how much it wrote."""
 
+    version: int
     note: Mapping[str, Any]
     rows: int
     size_bytes: int
@@ -72,7 +73,7 @@ class DeltaState:
             rows, size = (int(metrics.get(name, 0)) for name in ("numOutputRows", "numOutputBytes"))
             note = _note(info.get("userMetadata"))
             if note:
-                yield Commit(note, rows, size)
+                yield Commit(version, note, rows, size)
 
     def _commit_info(self, version: int) -> dict[str, Any] | None:
         jvm = self._spark._jvm

@@ -107,12 +107,12 @@ class BackfillTable:
         state = self.state()
         return None if state is None else state.transaction(self._app_id)
 
-    def last_commit(self) -> Commit | None:
-        """Return the newest commit of the job, if the table's history still has it."""
-        state = self.state()
-        own = ("backfill", self.job)
-        commits = state.commits() if state else ()
-        return next((each for each in commits if _writer(each.note) == own), None)
+    def commits(self) -> Iterator[Commit]:
+        """Yield the commits of the job, the newest first, as far as the table's history goes."""
+        state, own = self.state(), ("backfill", self.job)
+        for commit in state.commits() if state else ():
+            if (commit.note.get("kind"), commit.note.get("job")) == own:
+                yield commit
 
     def known(self) -> dict[str, Any] | None:
         """Return what the job selected with its first run; None if it had none."""
@@ -213,7 +213,3 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
-
-
-def _writer(note: Mapping[str, Any]) -> tuple[Any, Any]:
-    return note.get("kind"), note.get("job")

@@ -27,7 +27,7 @@ def check_origin(
     `reached` is the table's position, and where the log ends.
     """
     position, end = reached
-    commit = table.last_commit()
+    commit = next(table.commits(), None)
     if position > end:
         reason = f"holds the log up to {position}, but that of {log.path} ends at {end}: it is"
         raise JobRefusedError(table.name, f"{reason} another store, or lost its end; {_REMEDY}")

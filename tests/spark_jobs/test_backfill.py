@@ -188,7 +188,11 @@ def test_a_run_that_fails_before_or_after_any_commit_is_gone_on_with(
 
 
 def test_another_run_of_the_same_job_is_noticed(
-    spark: SparkSession, store: rocketpy.Store, tmp_path: Path
+    spark: SparkSession,
+    store: rocketpy.Store,
+    clock: ManualClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = tmp_path / "table"
 
@@ -198,6 +202,16 @@ def test_another_run_of_the_same_job_is_noticed(
 
     with pytest.raises(JobRefusedError, match=r"was at None and is at .* wait for it"):
         backfill(spark, store.path, table, progress=overtake)
+    assert_equal(copied(spark, table), held(spark, store.path))
+    # One that looked a moment too early is told afterwards, and how to mend it.
+    end = backfill(spark, store.path, table).position
+    send(store, clock, range(COUNT, COUNT + 3))
+    monkeypatch.setattr(BackfillTable, "position", lambda _: None)
+    with pytest.raises(JobRefusedError, match=f"RESTORE .* version 1, .* log_start={end}"):
+        backfill(spark, store.path, table)
+    monkeypatch.undo()
+    spark.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF 1").collect()
+    backfill(spark, store.path, table, job_name="again", log_start=end)
     assert_equal(copied(spark, table), held(spark, store.path))
 
 
