@@ -95,14 +95,24 @@ class SparkLog:
 
 @contextmanager
 def job_spark(path: Path, cores: int | str = "*") -> Iterator[SparkSession]:
-    """Give a command on a store its Spark; what that says is shown if it fails unforeseen.
+    """Give a command on a store its Spark, see quiet_spark().
 
     Raises:
         StoreNotFoundError: there is no store; Spark was not started.
-        SparkStartError: Spark does not start.
     """
     if not is_store(path):
         raise StoreNotFoundError(path)
+    with quiet_spark(cores) as spark:
+        yield spark
+
+
+@contextmanager
+def quiet_spark(cores: int | str = "*") -> Iterator[SparkSession]:
+    """Give a command its Spark; what that says is shown if it fails unforeseen.
+
+    Raises:
+        SparkStartError: Spark does not start.
+    """
     with SparkLog() as log:
         try:
             yield log.start(cores)

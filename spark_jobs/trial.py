@@ -21,6 +21,7 @@ _MESSAGES = 100
 def try_spark() -> Iterator[Finding]:
     """Start a Spark, write and read a store and, if it is installed, a Delta table."""
     has_delta = importlib.util.find_spec("delta") is not None
+    is_there = SparkSession.getActiveSession() is not None  # of who called us: it goes on
     with SparkLog() as log:
         try:
             spark = log.start(1)
@@ -30,7 +31,8 @@ def try_spark() -> Iterator[Finding]:
         try:
             yield from _trials(spark, log, has_delta=has_delta)
         finally:
-            spark.stop()
+            if not is_there:
+                spark.stop()
 
 
 def _trials(spark: SparkSession, log: SparkLog, *, has_delta: bool) -> Iterator[Finding]:

@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocketpy.broker_core.cli.completion import complete_topic
 from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.terminal import (
+    Screen,
+    count_text,
+    plain_table,
+    print_json,
+    size_text,
+)
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rocketpy.spark_jobs.backfill import BackfillReport, Estimate
 
 HELP = """Bring messages of a store into a Delta table, each once; again for more.
@@ -37,7 +47,8 @@ def backfill(
     path: StorePath,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The folder of the Delta table.")],
     topic: Annotated[
-        list[str] | None, option("NAME", "Only this topic; give it several times.")
+        list[str] | None,
+        option("NAME", "Only this topic; give it several times.", complete=complete_topic),
     ] = None,
     topic_pattern: Annotated[
         str | None, option("REGEX", "Topics whose whole name matches.")
@@ -76,17 +87,12 @@ def backfill(
     cores: Annotated[str, typer.Option(help="How many cores Spark takes.")] = "*",
 ) -> None:
     """Bring messages into a table."""
-    from rocketpy.connector.store_backend import StoreBackend
-
-    StoreBackend(str(path)).close()  # what is no store is told before Spark starts
     from rocketpy.connector.options import Given, Option
-    from rocketpy.connector.session import local_spark
-    from rocketpy.spark_jobs import backfill as job
+    from rocketpy.spark_jobs.quiet_start import job_spark
 
     sizes = Given(
         {"chunk-size": chunk_size} if chunk_size else {}, [Option("chunk-size", "", "", "")]
     )
-    spark = local_spark(cores)
     settings: dict[str, Any] = {
         "topics": topic or (),
         "topic_pattern": topic_pattern,
@@ -95,7 +101,6 @@ def backfill(
         "offsets": _offsets(offsets),
         "log_start": log_start,
         "log_end": log_end,
-        "body": _body(body, schema, message, keep_body),
         "scan": scan,
         "job_name": job_name,
         "chunk_bytes": sizes.size("chunk-size"),
@@ -106,12 +111,30 @@ def backfill(
     if columns is not None:
         settings["columns"] = _columns(columns)
     target = table if catalog else Path(table)
-    if dry_run:
-        _show_estimate(job.estimate(spark, path, target, **settings), as_json=as_json)
-        return
+    with job_spark(path, cores) as spark:
+        settings["body"] = _body(body, schema, message, keep_body)  # Spark reads a DDL
+        if dry_run:
+            _estimate(spark, path, target, settings, as_json=as_json)
+        else:
+            _copy(spark, path, target, settings, as_json=as_json)
+
+
+def _estimate(
+    spark: SparkSession, path: Path, table: str | Path, settings: Any, *, as_json: bool
+) -> None:
+    from rocketpy.spark_jobs.backfill import estimate
+
+    _show_estimate(estimate(spark, path, table, **settings), as_json=as_json)
+
+
+def _copy(
+    spark: SparkSession, path: Path, table: str | Path, settings: Any, *, as_json: bool
+) -> None:
+    from rocketpy.spark_jobs.backfill import backfill
+
     try:
         with _bar() as progress:
-            report = job.backfill(spark, path, target, progress=progress, **settings)
+            report = backfill(spark, path, table, progress=progress, **settings)
     except KeyboardInterrupt:
         typer.echo("rocketpy: ended; the table is sound: run the same again to go on", err=True)
         raise
@@ -182,10 +205,8 @@ def _bar() -> Iterator[Any]:
 
 
 def _show(report: BackfillReport, *, as_json: bool) -> None:
-    from rocketpy.broker_core.cli.terminal import count_text, size_text
-
     if as_json:
-        typer.echo(json.dumps(asdict(report)))
+        print_json(asdict(report))
         return
     rate = report.rows / report.seconds if report.seconds else 0
     rows = f"{count_text(report.rows, 'row')}, {rate:,.0f}/s"
@@ -201,19 +222,14 @@ def _show(report: BackfillReport, *, as_json: bool) -> None:
 
 
 def _show_estimate(found: Estimate, *, as_json: bool) -> None:
-    from rich.console import Console
-
-    from rocketpy.broker_core.cli.terminal import count_text, plain_table, size_text
-
     if as_json:
-        totals = {"rows": found.rows, "size_bytes": found.size_bytes}
-        typer.echo(json.dumps({**asdict(found), **totals}, default=str))
+        print_json({**asdict(found), "rows": found.rows, "size_bytes": found.size_bytes})
         return
     table = plain_table("Topic", "Rows>", "Size>", "Days")
     for each in found.topics:
         days = f"{each.first_day} … {each.last_day}" if each.first_day else "-"
         table.add_row(each.topic, f"{each.rows:,}", size_text(each.size_bytes), days)
-    Console(highlight=False).print(table)
+    Screen().print(table)
     how = "counted in the queues" if found.is_exact else "estimated by a sample of the log"
     rows, chunks = count_text(found.rows, "row"), count_text(found.chunks, "chunk")
     size = size_text(found.size_bytes)

@@ -11,7 +11,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from rocketpy.broker_core.cli.exits import FOUND
 from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.terminal import Screen, plain_table, print_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,35 +93,28 @@ def report(
     """Print the tables."""
     from pyspark.errors import PySparkException
 
-    from rocketpy.broker_core.errors import StoreNotFoundError
-    from rocketpy.broker_core.storage.support import is_store
-    from rocketpy.connector.session import local_spark
     from rocketpy.spark_jobs.analytics.arguments import window_text
+    from rocketpy.spark_jobs.quiet_start import job_spark
 
-    if not is_store(path):
-        raise StoreNotFoundError(path)
     window_text(every)  # wrong? then before Spark starts
-    console, waiting = Console(), Console(stderr=True)
-    with waiting.status("starting Spark"):
-        spark = local_spark()
+    screen, waiting = Screen(), Console(stderr=True)
     found: dict[str, list[dict[str, Any]]] = {}
     errors: dict[str, str] = {}
-    for section in SECTIONS:
-        try:
-            with waiting.status(f"reading: {section.title.lower()}"):
-                found[section.name] = _rows(spark, str(path), section, top=top, every=every)
-        except PySparkException as cause:  # damage, say; what needs other files may still be told
-            errors[section.name] = _reason(cause)
-        if not as_json:
-            console.print(_shown(section, found.get(section.name), errors.get(section.name)))
-            console.print()
+    with job_spark(path) as spark:
+        for section in SECTIONS:
+            name = section.name
+            try:
+                with waiting.status(f"reading: {section.title.lower()}"):
+                    found[name] = _rows(spark, str(path), section, top=top, every=every)
+            except PySparkException as cause:  # damage, say; what needs other files can be told
+                errors[name] = _reason(cause)
+            if not as_json:
+                screen.print(_shown(section, found.get(name), errors.get(name)))
+                screen.print()
     if as_json:
-        import orjson
-
-        answer = {**found, "errors": errors}
-        typer.echo(orjson.dumps(answer, option=orjson.OPT_UTC_Z).decode())
+        print_json({**found, "errors": errors})
     if errors:
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND)
 
 
 def _reason(cause: Exception) -> str:
@@ -155,8 +150,6 @@ def _rows(
 
 
 def _table(section: Section, rows: list[dict[str, Any]]) -> Table:
-    from rocketpy.broker_core.cli.terminal import plain_table
-
     table = plain_table(*(name.replace("_", " ") for name in section.columns))
     table.title, table.title_justify, table.title_style = section.title, "left", "bold"
     for row in rows:

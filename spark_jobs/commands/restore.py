@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rocketpy.broker_core.cli.completion import complete_store, complete_topic
 from rocketpy.broker_core.cli.options import AsJson, option
+from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.restore import RestoreReport
@@ -32,9 +33,16 @@ same command goes on where a run that died had been.
 
 
 def restore(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The store; made if missing.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="The store; made if missing.", autocompletion=complete_store
+        ),
+    ],
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The folder of the Delta table.")],
-    to_topic: Annotated[str | None, option("TOPIC", "Send all here, not to its own.")] = None,
+    to_topic: Annotated[
+        str | None, option("TOPIC", "Send all here, not to its own.", complete=complete_topic)
+    ] = None,
     where: Annotated[str | None, option("SQL", "A condition on the table's columns.")] = None,
     rate: Annotated[float | None, option("N", "At most so many rows a second.")] = None,
     order_by: Annotated[
@@ -50,8 +58,8 @@ def restore(
     cores: Annotated[str, typer.Option(help="How many cores Spark takes.")] = "*",
 ) -> None:
     """Bring rows back."""
-    from rocketpy.connector.session import local_spark
     from rocketpy.spark_jobs import restore as job
+    from rocketpy.spark_jobs.quiet_start import quiet_spark
 
     settings = job.RestoreSettings(
         to_topic=to_topic, where=where, rate=rate, order_by=order_by, job_name=job_name
@@ -59,9 +67,9 @@ def restore(
     _check(table, catalog)
     target = table if catalog else Path(table)
     try:
-        with _bar(dry_run) as progress:
+        with quiet_spark(cores) as spark, _bar(dry_run) as progress:
             report = job.restore(
-                local_spark(cores),
+                spark,
                 target,
                 path,
                 version=version,
@@ -104,18 +112,14 @@ def _bar(dry_run: bool) -> Iterator[Any]:
 
 
 def _show(report: RestoreReport, *, as_json: bool) -> None:
-    from rich.console import Console
-
-    from rocketpy.broker_core.cli.terminal import count_text, plain_table
-
     if as_json:
-        typer.echo(json.dumps(asdict(report)))
+        print_json(asdict(report))
         return
     if report.topics:
         table = plain_table("Topic", "Rows>")
         for topic, count in report.topics.items():
             table.add_row(topic, f"{count:,}")
-        Console(highlight=False).print(table)
+        Screen().print(table)
     rows, batches = count_text(report.rows, "row"), count_text(report.batches, "batch", "batches")
     did = "would be restored; nothing was done" if report.is_dry else "restored"
     typer.echo(f"{rows} in {batches} of version {report.version} {did}")
