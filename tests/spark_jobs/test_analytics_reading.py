@@ -14,6 +14,7 @@ from tests.connector.conftest import apache_store
 from tests.golden.recorded import messages
 from tests.spark_jobs.shop import ORDERS, delay, fail, shop
 
+import rocketpy
 from rocketpy.broker_core.errors import (
     GroupNotFoundError,
     RocketPyError,
@@ -78,6 +79,11 @@ def test_plans_read_the_views_that_they_are_said_to_and_no_body(
         assert {view for view, _ in read} == {*analytics.READS[name]} - {"groups"}, name
         asked = {column for _, columns in read for column in columns.split(",")}
         assert not asked & {"body", "*"}, name
+
+
+def test_it_is_at_hand_as_rocketpy_analytics() -> None:
+    assert rocketpy.analytics is analytics
+    assert {*analytics.READS} < {*analytics.__all__}
 
 
 def test_the_views_are_documented() -> None:
