@@ -20,7 +20,7 @@ from tests.spark_jobs.test_backfill import copied, held
 import rocketpy
 
 IS_SOAK = os.environ.get("ROCKETPY_SOAK") == "1"
-ROWS, KILLS, CHUNKS = (2_000_000, 10, 40) if IS_SOAK else (20_000, 2, 10)
+ROWS, KILLS, CHUNKS = (2_000_000, 10, 150) if IS_SOAK else (20_000, 2, 20)
 
 
 def commits(table: Path) -> int:
