@@ -1,4 +1,4 @@
-"""A Spark that starts without a page of log lines; they are kept, and shown when something fails.
+"""A Spark that starts and stops without a page of lines; they are shown when something fails.
 
 Spark writes to the standard error of the process that starts it: where JARs were looked for, which
 host name it took. To someone who looks at a terminal, none of it says anything while all is well.
@@ -6,14 +6,16 @@ host name it took. To someone who looks at a terminal, none of it says anything 
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from types import TracebackType
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -91,6 +93,16 @@ class SparkLog:
         """Bring what was said to stderr."""
         said = os.pread(self._file.fileno(), os.fstat(self._file.fileno()).st_size, 0)
         sys.stderr.write(said.decode("utf-8", "replace"))
+
+
+def stop_quietly(spark: SparkSession) -> None:
+    """Stop a Spark, or what a signal has left of it.
+
+    pyspark reads updates of accumulators until it is told that the JVM is gone, which it may find
+    out by itself a moment before, with a traceback.
+    """
+    with suppress(Py4JError, OSError), redirect_stderr(io.StringIO()):
+        spark.stop()
 
 
 @contextmanager

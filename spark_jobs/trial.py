@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.connector.environment import has_delta_jars
-from rocketpy.spark_jobs.quiet_start import SparkLog, SparkStartError
+from rocketpy.spark_jobs.quiet_start import SparkLog, SparkStartError, stop_quietly
 
 _MESSAGES = 100
 
@@ -32,7 +32,7 @@ def try_spark() -> Iterator[Finding]:
             yield from _trials(spark, log, has_delta=has_delta)
         finally:
             if not is_there:
-                spark.stop()
+                stop_quietly(spark)
 
 
 def _trials(spark: SparkSession, log: SparkLog, *, has_delta: bool) -> Iterator[Finding]:

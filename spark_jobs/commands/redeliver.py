@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
 from types import FrameType
 from typing import Annotated
 
@@ -38,11 +37,10 @@ def redeliver(
     as_json: AsJson = False,
 ) -> None:
     """Bring due messages to their topics."""
-    from py4j.protocol import Py4JError
     from rich.console import Console
 
     from rocketpy.broker_core.cli.terminal import count_text, print_json
-    from rocketpy.spark_jobs.quiet_start import job_spark
+    from rocketpy.spark_jobs.quiet_start import job_spark, stop_quietly
     from rocketpy.spark_jobs.redelivery import Redelivery
 
     with job_spark(path, cores) as spark, Console(stderr=True).status("delivering") as status:
@@ -60,8 +58,7 @@ def redeliver(
         try:
             job.run()
         finally:
-            with suppress(Py4JError, OSError):  # a signal may have ended its JVM before us
-                spark.stop()
+            stop_quietly(spark)
     if as_json:
         print_json({"path": str(path), "delivered": job.delivered})
     else:
