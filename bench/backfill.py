@@ -56,10 +56,10 @@ def _run(spark: object, jvm: Family, folder: Path, count: int) -> list[Figure]:
         report = backfill(spark, store, table)  # type: ignore[arg-type]
     wall_s, cpu_s = time.perf_counter() - start, _cpu_s(jvm) - cpu_s
     assert report.rows == count * MILLION, report
-    what = f"backfill of {count * MILLION:,}"
+    what, millions = f"backfill of {report.rows:,}", report.rows / 1_000_000
     return [
-        Figure(f"{what}, per million", wall_s / count, "s", "level"),
-        Figure(f"{what}, per million", cpu_s / count, "CPU-s of all processes", "level"),
+        Figure(f"{what}, per million", wall_s / millions, "s", "level"),
+        Figure(f"{what}, per million", cpu_s / millions, "CPU-s of all processes", "level"),
         Figure(f"{what}, JVM", peaks["jvm"] / _MIB, "MiB resident, at most", "level"),
         Figure(f"{what}, Python workers together", peaks["python"] / _MIB, "MiB", "level"),
     ]
