@@ -55,8 +55,10 @@ def matching(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     """
     if options.topics or options.topic_pattern:
         names = pc.unique(batch.column("topic")).to_pylist()
-        wanted = pa.array([name for name in names if options.is_wanted(name)], pa.string())
-        batch = batch.filter(pc.is_in(batch.column("topic"), wanted))
+        wanted = [name for name in names if options.is_wanted(name)]
+        if len(wanted) < len(names):  # else a filter would only copy all of it
+            is_meant = pc.is_in(batch.column("topic"), pa.array(wanted, pa.string()))
+            batch = batch.filter(is_meant)
     if options.tags is not None and not options.tags.takes_all:
         wanted = pa.array(sorted(options.tags.names), pa.string())
         batch = batch.filter(pc.is_in(batch.column("tags"), wanted))
