@@ -1,4 +1,5 @@
-"""What all tests share: Hypothesis profiles (50 examples while developing, 500 in CI).
+"""What all tests share: Hypothesis profiles (50 examples while developing, 500 in CI), and the
+settings of every Spark that one of them starts (spark_conf).
 
 `make unit` installs no Spark; the tests of connector and jobs, some of which need none, are passed
 over then.
@@ -8,10 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 collect_ignore = [] if importlib.util.find_spec("pyspark") else ["connector", "spark_jobs"]
+
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -25,8 +25,6 @@ from tests.project.python_block import WrongOutputError, run_python
 from tests.project.shell_block import Shell
 
 _END_S = 30
-# Half of what a JVM does in its first minute is to compile what it will not run again.
-_QUICK_JVM = "-XX:TieredStopAtLevel=1"
 
 
 class PageProcess:
@@ -39,8 +37,7 @@ class PageProcess:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.project.page_process"],
             cwd=folder / "page",
-            env=os.environ
-            | {"PYTHONPATH": path.rstrip(os.pathsep), "JDK_JAVA_OPTIONS": _QUICK_JVM},
+            env=os.environ | {"PYTHONPATH": path.rstrip(os.pathsep)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
