@@ -122,14 +122,21 @@ def job_spark(path: Path, cores: int | str = "*") -> Iterator[SparkSession]:
 def quiet_spark(cores: int | str = "*") -> Iterator[SparkSession]:
     """Give a command its Spark; what that says is shown if it fails unforeseen.
 
+    One that ran before, as in a notebook, goes on.
+
     Raises:
         SparkStartError: Spark does not start.
     """
+    is_there = SparkSession.getActiveSession() is not None
     with SparkLog() as log:
+        spark = log.start(cores)
         try:
-            yield log.start(cores)
+            yield spark
         except RocketPyError:  # says all there is to say
             raise
         except Exception:
             log.show()
             raise
+        finally:
+            if not is_there:
+                stop_quietly(spark)

@@ -69,7 +69,7 @@ class Screen(Console):
 
 def print_json(value: object) -> None:
     """Print a value as one line of JSON; what JSON does not know is text, names are texts."""
-    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
     sys.stdout.write(orjson.dumps(value, default=str, option=options).decode())
 
 

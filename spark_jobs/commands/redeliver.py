@@ -40,7 +40,7 @@ def redeliver(
     from rich.console import Console
 
     from rocketpy.broker_core.cli.terminal import count_text, print_json
-    from rocketpy.spark_jobs.quiet_start import job_spark, stop_quietly
+    from rocketpy.spark_jobs.quiet_start import job_spark
     from rocketpy.spark_jobs.redelivery import Redelivery
 
     with job_spark(path, cores) as spark, Console(stderr=True).status("delivering") as status:
@@ -55,10 +55,7 @@ def redeliver(
 
         signal.signal(signal.SIGTERM, end)
         signal.signal(signal.SIGINT, end)
-        try:
-            job.run()
-        finally:
-            stop_quietly(spark)
+        job.run()
     if as_json:
         print_json({"path": str(path), "delivered": job.delivered})
     else:

@@ -4,8 +4,8 @@ A ```console block has commands behind `$ `, with what each prints below it, `�
 compared. Of a ```bash block only the exit code counts. `make …` is checked to be a target, not run:
 targets are for the checkout.
 
-`rocketpy job …` is handed to this process, which has a Spark running: starting one takes longer
-than all else together. Everything else is a process of its own.
+`rocketpy job …` and `report` are handed to this process, which has a Spark running: starting one
+takes longer than all else together. Everything else is a process of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROCKETPY = """#!{python}
 import json, os, socket, sys
 
 arguments = sys.argv[1:]
-if arguments[:1] != ["job"]:
+if arguments[:1] not in (["job"], ["report"]):
     sys.argv[0] = "rocketpy"
     from rocketpy.spark_jobs.cli import main
     main()
