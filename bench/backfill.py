@@ -26,7 +26,6 @@ MILLIONS = (1, 2, 5, 10)
 MILLION = int(os.environ.get("ROCKETPY_BENCH_MILLION", 1_000_000))  # fewer, for a trial
 _LOOK_S = 0.1
 _MIB = 1 << 20
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def figures() -> Iterator[Figure]:
@@ -60,8 +59,8 @@ def _run(spark: object, jvm: Family, folder: Path, count: int) -> list[Figure]:
     return [
         Figure(f"{what}, per million", wall_s / millions, "s", "level"),
         Figure(f"{what}, per million", cpu_s / millions, "CPU-s of all processes", "level"),
-        Figure(f"{what}, JVM", peaks["jvm"] / _MIB, "MiB resident, at most", "level"),
-        Figure(f"{what}, Python workers together", peaks["python"] / _MIB, "MiB", "level"),
+        Figure(f"{what}, JVM", peaks["jvm"] / _MIB, "MiB, at most", "level"),
+        Figure(f"{what}, Python workers together", peaks["python"] / _MIB, "MiB, at most", "level"),
     ]
 
 
@@ -72,14 +71,17 @@ def _cpu_s(jvm: Family) -> float:
 
 @contextmanager
 def _peaks(jvm: Family) -> Iterator[dict[str, int]]:
-    """Look at the resident memory every moment; mapped pages of the store's files are in it."""
+    """Look at the memory that is theirs alone every moment.
+
+    Pages of the store's files that they have mapped are not in it: the kernel takes them back.
+    """
     found = {"jvm": 0, "python": 0}
     ended = threading.Event()
 
     def look() -> None:
         while not ended.wait(_LOOK_S):
-            found["jvm"] = max(found["jvm"], _resident(jvm.pid))
-            workers = sum(_resident(process.pid) for process in descendants(jvm.pid))
+            found["jvm"] = max(found["jvm"], _own_memory(jvm.pid))
+            workers = sum(_own_memory(process.pid) for process in descendants(jvm.pid))
             found["python"] = max(found["python"], workers)
 
     thread = threading.Thread(target=look, daemon=True)
@@ -91,8 +93,12 @@ def _peaks(jvm: Family) -> Iterator[dict[str, int]]:
         thread.join()
 
 
-def _resident(pid: int) -> int:
+def _own_memory(pid: int) -> int:
     try:
-        return int((PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE
+        status = (PROC / str(pid) / "status").read_text()
     except OSError:
         return 0
+    return next(
+        (int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon")),
+        0,
+    )
