@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.crash.test_spark_kill import session_members
+from tests.crash.test_spark_kill import kill_session
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
@@ -56,11 +53,7 @@ class Job:
         assert self._process.wait() == 0, self._log.read_text()[-5000:]
 
     def kill(self) -> None:
-        while pids := list(session_members(self._process.pid)):
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._process.wait()
+        kill_session(self._process)
 
 
 def commits(path: Path) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import SparkSession
-from tests.crash.test_spark_kill import session_members
+from tests.crash.test_spark_kill import kill_session
 from tests.spark_jobs.test_backfill import copied, held
 
 import rocketpy
@@ -47,13 +47,7 @@ def killed_run(store: Path, table: Path, chunk_bytes: int, seed: int) -> None:
             time.sleep(0.01)
         time.sleep(choose.random() * 3)  # as Spark starts, reads, writes or commits
     finally:
-        while pids := list(session_members(driver.pid)):
-            for pid in pids:
-                try:
-                    os.kill(pid, 9)
-                except ProcessLookupError:
-                    continue
-            driver.wait()
+        kill_session(driver)
 
 
 @pytest.mark.crash

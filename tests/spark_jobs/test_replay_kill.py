@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.crash.test_spark_kill import session_members
+from tests.crash.test_spark_kill import kill_session
 from tests.spark_jobs.replay_driver import CHUNK_ROWS
 
 import rocketpy
@@ -44,13 +44,7 @@ def killed_run(store: rocketpy.Store, more: int, log: Path) -> None:
             time.sleep(0.02)
         time.sleep(random.Random(more).random() / 2)  # before its audit, in it, or behind
     finally:
-        while pids := list(session_members(driver.pid)):
-            for pid in pids:
-                try:
-                    os.kill(pid, 9)
-                except ProcessLookupError:
-                    continue
-            driver.wait()
+        kill_session(driver)
 
 
 @pytest.mark.crash
