@@ -35,7 +35,7 @@ from rocketpy.broker_core.storage.ledger import (
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.staging import StagedChunk, staged_chunks
 from rocketpy.broker_core.storage.tail import TailState
-from rocketpy.broker_core.storage.writer import Writer, number_rows
+from rocketpy.broker_core.storage.writer import Writer, last_of_each, number_rows, store_time
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class BatchCommit:
             if ledger.has(self.batch.writer, self.batch.number):
                 return False
             catch_up(self.parts, state)  # what is before this batch comes first in the index
-            self._stored_ms = max(self.clock.now_ms(), state.stored_ms)
+            self._stored_ms = store_time(self.clock, state)
             try:
                 end, ledger, head = self._write(state, ledger)
             except BaseException:
@@ -176,6 +176,11 @@ class BatchCommit:
             index_hashes=chunk.index["key_hash"].astype(np.int64),
         )
         put_all([dispatch], self.parts)
+        ends = last_of_each(dispatch.queue_ids, queue_offsets, physical_offsets)
+        for queue_id, end in ends.items():
+            self.writer.queues.after_writing(
+                (chunk.topic, queue_id), self._queue_starts[chunk.topic, queue_id], end
+            )
 
     def queue_start(self, topic: str, queue_id: int, state: TailState) -> int:
         """Return the first offset of a queue that this batch takes."""

@@ -153,10 +153,13 @@ class CommitLog:
         file = self.files.file(file_start)
         return file.view[: self.file_size] if file else None
 
-    def walk(self, start: int, end: int | None = None) -> Iterator[Segment]:
+    def walk(
+        self, start: int, end: int | None = None, *, most: int = WALK_RECORDS
+    ) -> Iterator[Segment]:
         """Yield records from `start` on, in order, until there is none or `end` is reached.
 
         Only the records' structure leads the walk; whether they are sound is for the caller to ask.
+        `most` is how many records a step may have.
         """
         position = start
         while end is None or position < end:
@@ -164,13 +167,15 @@ class CommitLog:
             file = self.files.file(file_start)
             if file is None:
                 return
-            segment = self._step(file, file_start, position, end)
+            segment = self._step(file, file_start, position, end, most)
             if segment.block is None and segment.end == position:
                 return
             position = segment.end
             yield segment
 
-    def _step(self, file: DiskFile, file_start: int, position: int, end: int | None) -> Segment:
+    def _step(
+        self, file: DiskFile, file_start: int, position: int, end: int | None, most: int
+    ) -> Segment:
         """Return the next records, a passed blank record, or a segment that ends where it began.
 
         The hole behind the last record is not touched: in tmpfs that would need room.
@@ -179,7 +184,7 @@ class CommitLog:
         last = data_end = min(file.data_end(at), self.file_size)
         if end is not None:
             last = min(last, end - file_start)
-        starts, _ = record_starts(data, at, min(last, at + WALK_BYTES), WALK_RECORDS)
+        starts, _ = record_starts(data, at, min(last, at + WALK_BYTES), most)
         if not starts and last > at + WALK_BYTES:  # one record larger than a step
             starts, _ = record_starts(data, at, last, 1)
         if starts:

@@ -56,6 +56,7 @@ class ConsumeQueue:
         size = file_entries * QUEUE_UNIT_SIZE
         self.files = FileSequence(folder, size, disk, writable=writable, keep_open=2)
         self._known_end = 0  # a hint: entries up to here are known to exist
+        self.first_checked = 0  # the log has no messages before the entries from here on
 
     def unit(self, offset: int) -> QueueUnit | None:
         """Return one entry; None if it is not written."""
@@ -93,12 +94,14 @@ class ConsumeQueue:
 
     def last(self) -> tuple[QueueOffset, QueueUnit | None]:
         """Return the number behind the last entry, and that entry."""
-        unit, following = self._pair(self._known_end)
+        # Threads share the hint, and each read lets the others run: it is read once.
+        end = self._known_end
+        unit, following = self._pair(end)
         if unit is None or following is not None:
-            low = self._known_end if unit else self.first_offset()
-            self._known_end = self._end_by_search(low)
-            unit = self.unit(self._known_end - 1) if self._known_end else None
-        return QueueOffset(self._known_end), unit
+            end = self._end_by_search(end if unit else self.first_offset())
+            unit = self.unit(end - 1) if end else None
+            self._known_end = end
+        return QueueOffset(end), unit
 
     def _pair(self, offset: int) -> tuple[QueueUnit | None, QueueUnit | None]:
         """Return the entry before `offset` and the one there."""

@@ -7,7 +7,7 @@ one message, `tag_codes` on a column; a property test holds them equal.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.decoder import topics
 from rocketpy.broker_core.codec.gather import Ints, packed
-from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
+from rocketpy.broker_core.codec.sys_flags import indexed, is_queued, queued
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import (
     index_key_hash,
@@ -44,8 +44,6 @@ from rocketpy.broker_core.storage.parts import StoreParts, is_folder_name
 
 log = logging.getLogger(__name__)
 
-_COMMIT, _ROLLBACK = int(SysFlag.TRANSACTION_COMMIT), int(SysFlag.TRANSACTION_ROLLBACK)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatch:
@@ -64,7 +62,7 @@ class Dispatch:
 
     def put_units(self, parts: StoreParts) -> None:
         """Write the queue entries."""
-        for queue, rows in self._by_queue(parts):
+        for queue, rows in self.by_queue(parts):
             self._put_units(parts, queue, rows)
 
     def index_columns(self, index_from: int = 0) -> tuple[Ints, Ints, Ints]:
@@ -74,7 +72,8 @@ class Dispatch:
         rows = self.index_rows[keep]
         return self.index_hashes[keep], self.physical_offsets[rows], self.timestamps[rows]
 
-    def _by_queue(self, parts: StoreParts) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
+    def by_queue(self, parts: StoreParts) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
+        """Yield each queue that has messages here, with their rows in order."""
         rows = np.flatnonzero(queued(self.sys_flags) & (self.queue_ids >= 0))
         order = rows[stable_order(self.queue_ids[rows])]
         ids = self.queue_ids[order]
@@ -99,6 +98,22 @@ class Dispatch:
             if first and offsets[first] > offsets[first - 1]:
                 queue.fill(int(offsets[first - 1]) + 1, int(offsets[first]))
             queue.put(int(offsets[first]), units[first:last])
+
+    def narrowed(self, queue_ids: Collection[int]) -> Dispatch:
+        """Return the messages of some queues alone, without index entries."""
+        rows = np.flatnonzero(np.isin(self.queue_ids, list(queue_ids)))
+        return Dispatch(
+            topic=self.topic,
+            queue_ids=self.queue_ids[rows],
+            queue_offsets=self.queue_offsets[rows],
+            physical_offsets=self.physical_offsets[rows],
+            sizes=self.sizes[rows],
+            tag_codes=self.tag_codes[rows],
+            timestamps=self.timestamps[rows],
+            sys_flags=self.sys_flags[rows],
+            index_rows=self.index_rows[:0],
+            index_hashes=self.index_hashes[:0],
+        )
 
     def offset_ranges(self) -> dict[int, tuple[int, int]]:
         """Return the first queue offset of each queue id and the one behind the last."""
@@ -142,16 +157,6 @@ def stable_order(queue_ids: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
     """Return the rows queue by queue, each queue's in their order."""
     small = queue_ids.astype(np.int16)  # numpy sorts 16 bits by radix
     return np.argsort(small if np.array_equal(small, queue_ids) else queue_ids, kind="stable")
-
-
-def queued(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return which messages have a queue entry: not those of open or undone transactions."""
-    return np.isin(sys_flags & TRANSACTION_MASK, (0, _COMMIT))
-
-
-def indexed(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return which messages are in the index: not those of undone transactions."""
-    return np.isin(sys_flags & TRANSACTION_MASK, _ROLLBACK, invert=True)
 
 
 def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iterator[Dispatch]:
@@ -303,8 +308,7 @@ class PlacedOne(NamedTuple):
 
 def dispatch_one(message: Message, placed: PlacedOne, size: int, parts: StoreParts) -> None:
     """Write the queue entry of one message; its index entries come later (indexing.py)."""
-    kind = message.sys_flag & TRANSACTION_MASK
-    if kind in (0, _COMMIT):
+    if is_queued(message.sys_flag):
         code = tag_code_of(message, placed.stored_ms, parts.config)
         if parts.config.consume_queue_ext:
             ext = parts.queues.ext(message.topic, message.queue_id)

@@ -11,12 +11,13 @@ from rocketpy.broker_core.storage.checkpoint import Checkpoint, read_checkpoint,
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.layout import CHECKPOINT
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_ends import NotedEnds
 from rocketpy.broker_core.storage.tail import TailState
 
 _CLOCK_SLACK_NS = 2_000_000_000  # file times are coarser than the writes they tell of
 
 
-def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState) -> None:
+def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState, ends: NotedEnds) -> None:
     """Make log, queues and index durable up to `state`, which was read under the store's lock.
 
     Which files were written since the last checkpoint began is told by their times, so that what
@@ -27,6 +28,8 @@ def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState) -> No
     parts.tail.sync()
     for path in _written_since_checkpoint(parts):
         parts.disk.open(path, writable=False).sync()
+    if ends != parts.queue_ends.read():
+        parts.queue_ends.write(ends)
     old = read_checkpoint(parts.root)
     write_checkpoint(
         parts.root,

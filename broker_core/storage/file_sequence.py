@@ -108,6 +108,10 @@ class FileSequence:
             if file is not None:
                 file.sync()
 
+    def has_removed(self) -> bool:
+        """Whether somebody removed a file that is open here: what is written to it is lost."""
+        return any(file.is_removed for file in list(self._open.values()))
+
     def remove(self, start: int) -> None:
         """Remove one file; readers that have it mapped keep their mapping."""
         self._open.pop(start, None)

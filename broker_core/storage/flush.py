@@ -1,14 +1,19 @@
 """Making the log durable: group commit for those who wait, a timer for those who don't.
 
-Many threads may wait; one of them syncs for all. Between processes the tail file's `flushed` tells
-what others have synced already.
+Many threads may wait; the one that comes first syncs for all, and the others find it done when it
+is their turn. Between processes the tail file's `flushed` tells what others have synced already.
+Nobody waits for ever: who had its turn may have been interrupted before giving it back. Syncing
+twice does no harm, so the next one then simply does it.
 """
 
 from __future__ import annotations
 
 import threading
 
+from rocketpy.broker_core.storage.lock import forks
 from rocketpy.broker_core.storage.parts import StoreParts
+
+LONGEST_WAIT_S = 5.0
 
 
 class Flusher:
@@ -16,8 +21,7 @@ class Flusher:
 
     def __init__(self, parts: StoreParts) -> None:
         self._parts = parts
-        self._changed = threading.Condition()
-        self._is_syncing = False
+        self._turn, self._forks = threading.Lock(), forks()
         self._failure: OSError | None = None
 
     def flush_to(self, end: int) -> None:
@@ -27,31 +31,29 @@ class Flusher:
             OSError: the disk failed to sync. What it still holds is unknown from then on, so every
                 later call fails as well: close the store and open it again.
         """
+        if self._forks != forks():  # who had its turn has stayed behind in the parent
+            self._turn, self._forks = threading.Lock(), forks()
         while self._parts.tail.flushed() < end:
-            with self._changed:
+            turn = self._turn
+            has_turn = turn.acquire(timeout=LONGEST_WAIT_S)
+            try:
                 if self._failure is not None:
                     raise self._failure
-                if self._is_syncing:
-                    self._changed.wait()
-                    continue
-                self._is_syncing = True
-            self._lead()
+                if self._parts.tail.flushed() < end:
+                    self._sync()
+            finally:
+                if has_turn:
+                    turn.release()
+                else:
+                    self._turn = threading.Lock()
 
-    def _lead(self) -> None:
-        """Sync for all that appended before now, and wake those who wait."""
-        failure: OSError | None = None
+    def _sync(self) -> None:
+        """Sync for all that appended before now."""
+        state = self._parts.tail.glimpse()
+        assert state is not None
         try:
-            state = self._parts.tail.glimpse()
-            assert state is not None
-            first = self._parts.tail.flushed()
-            self._parts.log.files.sync(first, state.end)
+            self._parts.log.files.sync(self._parts.tail.flushed(), state.end)
             self._parts.tail.write_flushed(state.end)
         except OSError as cause:
-            failure = cause
-        finally:
-            with self._changed:
-                self._is_syncing = False
-                self._failure = self._failure or failure
-                self._changed.notify_all()
-        if failure is not None:
-            raise failure
+            self._failure = cause
+            raise

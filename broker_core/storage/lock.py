@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,51 +28,79 @@ _guards: dict[tuple[int, int], StoreLock] = {}
 _guards_lock = threading.Lock()
 
 
+class Hold:
+    """One stay under the lock. Made before the lock is taken, so that it can always be given back.
+
+    The outermost one of a thread has the lock; those that are nested in it change nothing.
+    """
+
+    __slots__ = ("__weakref__",)
+
+
 class StoreLock:
-    """The one guard of a store in this process: get it from lock_of()."""
+    """The one guard of a store in this process: get it from lock_of().
+
+    Ctrl-C may come between any two steps of the main thread. Hence release() asks the locks
+    themselves who has them, may be called twice, and its callers do call it twice: an interrupt
+    inside the first call is made good by the second.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         # Made here if it is missing, never replaced: a lock on another file excludes nobody.
-        self._thread_lock = threading.RLock()
+        self._thread_lock = threading.RLock()  # taken once, whatever the number of nested holds
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if not os.fstat(self._fd).st_size:
             os.pwrite(self._fd, LOCK_TEXT, 0)
-        self._depth = 0
+        self._outermost: Callable[[], Hold | None] = _nobody  # by a weak reference
 
     @contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
         """Hold the lock; a thread that has it may take it again.
 
         Raises:
-            StoreLockedError: another process kept it for longer than the time-out.
+            StoreLockedError: another process, or a thread of this one, kept it for longer than the
+                time-out.
         """
-        self.acquire(timeout_s)
+        hold = Hold()
         try:
-            yield
+            try:
+                self.acquire(hold, timeout_s)
+                yield
+            finally:
+                self.release(hold)
         finally:
-            self.release()
+            self.release(hold)
 
-    def acquire(self, timeout_s: float) -> None:
-        """Take the lock, to be given back by release(): the same as held(), for a hot path."""
-        self._thread_lock.acquire()
-        try:
-            if self._depth == 0:
-                self._wait(timeout_s)
-        except BaseException:
-            self._thread_lock.release()
-            raise
-        self._depth += 1
+    def acquire(self, hold: Hold, timeout_s: float) -> None:
+        """Take the lock, to be given back by release(), twice: as held() does, for a hot path."""
+        deadline = time.monotonic() + timeout_s
+        if not self._is_mine():
+            if not self._thread_lock.acquire(timeout=timeout_s):
+                raise StoreLockedError(self._path.parent, os.getpid(), timeout_s)
+        elif self._outermost() is not None:
+            return
+        self._outermost = weakref.ref(hold, self._release_abandoned)
+        self._wait(deadline, timeout_s)
 
-    def release(self) -> None:
-        """Give the lock back."""
-        self._depth -= 1
-        if self._depth == 0:
+    def release(self, hold: Hold) -> None:
+        """Give the lock back; does nothing where that is done."""
+        if self._is_mine() and self._outermost() in (hold, None):
             fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)
-        self._thread_lock.release()
+            self._outermost = _nobody
+            self._thread_lock.release()
 
-    def _wait(self, timeout_s: float) -> None:
-        deadline, wait_s = time.monotonic() + timeout_s, _FIRST_WAIT_S
+    def _release_abandoned(self, gone: weakref.ref[Hold]) -> None:
+        """Give back what a frame had that ended without release(): an interrupt came too early."""
+        if self._outermost is gone and self._is_mine():
+            self.release(Hold())
+
+    def _is_mine(self) -> bool:
+        """Whether this thread has the lock."""
+        return self._thread_lock._is_owned()  # type: ignore[attr-defined, no-any-return]
+
+    def _wait(self, deadline: float, timeout_s: float) -> None:
+        wait_s = _FIRST_WAIT_S
         while True:
             try:
                 fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
@@ -95,7 +123,11 @@ class StoreLock:
     def forget_after_fork(self) -> None:
         """Start anew in a child process, which inherits neither the lock nor its owner."""
         self._thread_lock = threading.RLock()
-        self._depth = 0
+        self._outermost = _nobody
+
+
+def _nobody() -> None:
+    """The lock is free, or who had it was interrupted and did not give it back."""
 
 
 def lock_of(root: Path) -> StoreLock:

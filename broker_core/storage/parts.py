@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import resource
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import TopicNameError
@@ -13,6 +16,12 @@ from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.index import MessageIndex
 from rocketpy.broker_core.storage.layout import CONSUME_QUEUE, CONSUME_QUEUE_EXT
+from rocketpy.broker_core.storage.queue_ends import (
+    QueueEnd,
+    QueueEndsFile,
+    QueueKey,
+    sampled_ends,
+)
 from rocketpy.broker_core.storage.tail import TailFile
 
 _MOST_OPEN_QUEUES = 512
@@ -33,8 +42,9 @@ class QueueTable:
     def __init__(self, root: Path, config: StoreConfig, disk: Disk, *, writable: bool) -> None:
         self.folder, self.ext_folder = root / CONSUME_QUEUE, root / CONSUME_QUEUE_EXT
         self._config, self._disk, self._writable = config, disk, writable
-        self._open: dict[tuple[str, int], ConsumeQueue] = {}
-        self._open_ext: dict[tuple[str, int], ConsumeQueueExt] = {}
+        self._open: dict[QueueKey, ConsumeQueue] = {}
+        self._open_ext: dict[QueueKey, ConsumeQueueExt] = {}
+        self._most_open = _most_open_queues()
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
         """Return a queue, whether or not it has files yet."""
@@ -42,8 +52,7 @@ class QueueTable:
         if queue is None:
             if not is_folder_name(topic):
                 raise TopicNameError(topic, "it cannot name a folder")
-            if len(self._open) >= _MOST_OPEN_QUEUES:
-                self._open.clear()
+            _make_room(self._open, self._most_open)
             queue = self._open[topic, queue_id] = ConsumeQueue(
                 self.folder / topic / str(queue_id),
                 topic,
@@ -58,8 +67,7 @@ class QueueTable:
         """Return a queue's extension, whether or not it has files."""
         ext = self._open_ext.get((topic, queue_id))
         if ext is None:
-            if len(self._open_ext) >= _MOST_OPEN_QUEUES:
-                self._open_ext.clear()
+            _make_room(self._open_ext, self._most_open)
             ext = self._open_ext[topic, queue_id] = ConsumeQueueExt(
                 self.ext_folder / topic / str(queue_id),
                 self._config.consume_queue_ext_file_size,
@@ -88,10 +96,29 @@ class QueueTable:
         for topic, queue_id in sorted(places):
             yield self.get(topic, queue_id)
 
-    def forget(self) -> None:
-        """Let go of all open files."""
-        self._open.clear()
-        self._open_ext.clear()
+    def forget(self, key: QueueKey | None = None) -> None:
+        """Let go of the open files of a queue, or of all."""
+        for table in (self._open, self._open_ext):
+            if key is None:
+                table.clear()
+            else:
+                table.pop(key, None)
+
+    def removed(self) -> list[QueueKey]:
+        """Return the queues of which a file that is open here was removed by somebody."""
+        return [key for key, queue in list(self._open.items()) if queue.files.has_removed()]
+
+
+def _most_open_queues() -> int:
+    """Return how many queues may be open: at two files each, a third of the descriptors."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(max(limit // 6, 1), _MOST_OPEN_QUEUES) if limit > 0 else _MOST_OPEN_QUEUES
+
+
+def _make_room(table: dict[QueueKey, Any], most: int) -> None:
+    """Let go of what was opened first. Threads share the table: each step is atomic."""
+    while len(table) >= most:
+        table.pop(next(iter(table), ("", 0)), None)
 
 
 class StoreParts:
@@ -111,6 +138,18 @@ class StoreParts:
             root, config.index_slots, config.index_entries, disk, writable=writable
         )
         self.tail = TailFile(root, disk, writable=writable)
+        self.queue_ends = QueueEndsFile(root, disk)
+        # Writes the entries of a queue anew; None where the store is only read.
+        self.restore_queue: Callable[[QueueKey], None] | None = None
+
+    def expected_end(self, key: QueueKey) -> QueueEnd | None:
+        """Return an end that a queue has at least; None if nothing tells of it."""
+        noted = self.queue_ends.read()
+        return (noted.ends if noted else self._sampled_ends).get(key)
+
+    @cached_property
+    def _sampled_ends(self) -> dict[QueueKey, QueueEnd]:
+        return sampled_ends(self.log)
 
     def forget_files(self) -> None:
         """Let go of all open files."""

@@ -1,9 +1,8 @@
 """Reading without locks: entries of a queue to batches of columns, records of the log likewise.
 
-Readers find the end of a queue themselves. The last entry counts only when it agrees with the
-record it points at, so a store that a broker, Apache's included, writes to can be read meanwhile.
-Every record that is handed out was checked: place, queue, queue offset, topic, size, and the check
-sum of what else of it is handed out.
+Which offsets a queue holds is for queue_bounds.py to say. Every record that is handed out was
+checked: place, queue, queue offset, topic, size, and the check sum of what else of it is handed
+out.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.codec.gather import Ints, equal
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError, RecordError
 from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
-from rocketpy.broker_core.message import QueueOffset
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import excluded, resolve
-from rocketpy.broker_core.storage.layout import ABORT, FILLER_SIZE, QUEUE_UNIT_SIZE, file_name
+from rocketpy.broker_core.storage.layout import FILLER_SIZE, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_bounds import QueueBounds
 from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_record
 
 BATCH_ROWS = 8_192  # what fits the cache best when decoded
@@ -33,60 +31,8 @@ _MOST_TOUCHED = 64 << 20  # bytes of the log, before their pages are let go
 _VOUCHED_FOR = {"topic", "broker", "queue_id", "queue_offset", "commit_log_offset", "store_size"}
 
 
-class QueueReader:
+class QueueReader(QueueBounds):
     """Reads one queue. Any thread, any process, while others write."""
-
-    def __init__(self, parts: StoreParts, topic: str, queue_id: int) -> None:
-        self._parts = parts
-        self.queue: ConsumeQueue = parts.queues.get(topic, queue_id)
-
-    def range(self) -> tuple[QueueOffset, QueueOffset]:
-        """Return the first offset that is held and the one behind the last."""
-        end, last = self.queue.last()
-        # In a store that was stopped cleanly such an entry is damaged: reading it says so.
-        is_in_use = (self._parts.root / ABORT).exists
-        if last is not None and not self._agrees(end - 1, last) and is_in_use():
-            end = QueueOffset(last_true(self._is_readable, self.queue.first_offset(), end - 1))
-        return self.queue.min_offset(self._parts.log.min_offset(), end), end
-
-    def _is_readable(self, offset: int) -> bool:
-        unit = self.queue.unit(offset)
-        return unit is not None and (unit.is_filler or self._agrees(offset, unit))
-
-    def _agrees(self, offset: int, unit: QueueUnit) -> bool:
-        if unit.is_filler:
-            return True
-        try:
-            message = self._parts.log.read(unit.physical_offset)
-        except CorruptStoreError:
-            # Older than the oldest file: gone by retention, not by damage.
-            return unit.physical_offset < self._parts.log.min_offset()
-        return (
-            message.queue_offset == offset
-            and message.queue_id == self.queue.queue_id
-            and message.topic == self.queue.topic
-        )
-
-    def timestamp(self, offset: int) -> int | None:
-        """Return the store time of an entry's record; None for an entry that has none."""
-        unit = self.queue.unit(offset)
-        if unit is None or unit.is_filler:
-            return None
-        return self._parts.log.read(unit.physical_offset).store_timestamp_ms
-
-    def offset_by_time(self, time_ms: int, *, upper: bool = False) -> QueueOffset:
-        """Return the first offset stored at or after a time; `upper`: the last at or before it.
-
-        Without such a message: the end of the queue; `upper`: the start of it.
-        """
-        low, end = self.range()
-
-        def is_before(offset: int) -> bool:
-            stored = self.timestamp(self.queue.skip_fillers(offset, end))
-            return stored is None or (stored <= time_ms if upper else stored < time_ms)
-
-        found = last_true(is_before, low, end)
-        return QueueOffset(max(found - 1, low) if upper else found)
 
     def batches(
         self,

@@ -12,7 +12,7 @@ A record that was durable and is damaged is not the trace of a crash. Then nothi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from rocketpy.broker_core.codec.block import RecordBlock
@@ -25,21 +25,27 @@ from rocketpy.broker_core.storage.checkpoint import (
 )
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
 from rocketpy.broker_core.storage.consume_queue_ext import is_address
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_all
+from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_index
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.intent import settle_intent
 from rocketpy.broker_core.storage.layout import CUT, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_ends import QueueKey
 from rocketpy.broker_core.storage.salvage import next_sound_record
 from rocketpy.broker_core.storage.tail import TailState
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
+_EVERYTHING = (1 << 63) - 1
 
 
 class _QueueHole(Exception):
     """A queue lacks entries before the place where replaying began."""
+
+    def __init__(self, key: QueueKey) -> None:
+        super().__init__(key)
+        self.key = key
 
 
 @dataclass(slots=True)
@@ -52,7 +58,8 @@ class _Replay:
     is_whole: bool = False  # from the oldest record on: nothing is missing before it
     end: int = 0
     stored_ms: int = 0
-    touched: dict[tuple[str, int], int] = field(default_factory=dict)  # queue -> end
+    only: Collection[QueueKey] | None = None  # the queues to write; None: all, and the index
+    touched: dict[QueueKey, int] = field(default_factory=dict)  # queue -> end
 
     def run(self, progress: Progress | None = None) -> None:
         self.end = self.start
@@ -71,11 +78,18 @@ class _Replay:
 
     def _dispatch(self, block: RecordBlock, file_start: int) -> None:
         found = list(dispatches(block, file_start, self.parts.config))
+        if self.only is not None:
+            found = [dispatch.narrowed(self._wanted_of(dispatch.topic)) for dispatch in found]
         for dispatch in found:
             self._prepare_queues(dispatch)
-        put_all(found, self.parts, index_from=self.index_from)
+            dispatch.put_units(self.parts)
+        if self.only is None and self.parts.config.message_index:
+            put_index(found, self.parts, index_from=self.index_from)
         self.end = file_start + int(block.starts[-1] + block.sizes[-1])
         self.stored_ms = max(self.stored_ms, int(block.store_timestamps.max()))
+
+    def _wanted_of(self, topic: str) -> set[int]:
+        return {queue_id for name, queue_id in self.only or () if name == topic}
 
     def _prepare_queues(self, dispatch: Dispatch) -> None:
         """Cut each queue where replaying meets it first: what follows is written anew."""
@@ -90,10 +104,11 @@ class _Replay:
             before = queue.unit(first - 1) if first else None
             if first and before is None:
                 if not self.is_whole:
-                    raise _QueueHole
+                    raise _QueueHole((dispatch.topic, queue_id))
                 if first * QUEUE_UNIT_SIZE != queue.files.start_of(first * QUEUE_UNIT_SIZE):
                     queue.fill_before(first)
-            self.cut_queue(queue, first)
+            if self.only is None or self.parts.config.consume_queue_ext:
+                self.cut_queue(queue, first)
 
     def cut_queue(self, queue: ConsumeQueue, offset: int) -> None:
         queue.cut(offset)
@@ -116,17 +131,44 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     if state is None and parts.tail.indexed() is None:
         mark_indexed(parts, start)  # another program wrote it, and its index
     catch_up(parts, TailState(start, stored_ms))
-    replay = _Replay(parts, start, index_from=start)
-    try:
-        replay.run()
-    except _QueueHole:
-        return recover(parts, whole=True)
+    replay = _replayed_behind(parts, start, stored_ms)
     _cut_log(parts, replay.end)
     settled = TailState(PhysicalOffset(replay.end), max(stored_ms, replay.stored_ms))
     parts.tail.write(settled)
     mark_indexed(parts, settled.end)
     parts.tail.sync()
     return settled
+
+
+def _replayed_behind(parts: StoreParts, start: int, stored_ms: int) -> _Replay:
+    """Replay from a place on; a queue that lacks entries before it is written anew first."""
+    refilled: set[QueueKey] = set()
+    while True:
+        replay = _Replay(parts, start, index_from=start)
+        try:
+            replay.run()
+            return replay
+        except _QueueHole as hole:
+            if hole.key in refilled:
+                folder = parts.queues.get(*hole.key).files.folder
+                reason = "entries are missing, and the log does not lead to their records"
+                raise CorruptStoreError(folder, 0, reason) from hole
+            refilled.add(hole.key)
+            refill(parts, {hole.key})
+            parts.index.cut(start, stored_ms)  # what was replayed up to the hole comes again
+
+
+def refill(parts: StoreParts, lost: Collection[QueueKey]) -> None:
+    """Write all entries of some queues anew, as the log has them. Hold the store's lock.
+
+    Entries that are there are written over with the same bytes: others may be reading them.
+    """
+    for key in lost:
+        parts.queues.forget(key)  # files that are open here may have been removed
+    replay = _Replay(parts, int(parts.log.min_offset()), 0, is_whole=True, only=lost)
+    replay.run()
+    for key, end in replay.touched.items():
+        parts.queues.get(*key).cut(end)
 
 
 def recover(
@@ -145,9 +187,13 @@ def recover(
     checkpoint = read_checkpoint(parts.root)
     if whole:
         checkpoint = Checkpoint(0, 0, 0, *checkpoint[3:])
-    index_from, indexed_ms, doubtful = _durable_index(parts, checkpoint)
+    # Times alone do not tell: a clock may have been put back since. Where queues were noted to end,
+    # log, queues and index were durable too.
+    noted = parts.queue_ends.read()
+    durable_to = noted.upto if noted else _EVERYTHING
+    index_from, indexed_ms, doubtful = _durable_index(parts, checkpoint, durable_to)
     durable_ms = min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp)
-    start = _start_by_time(parts, durable_ms)
+    start = min(_start_by_time(parts, durable_ms), durable_to)
     if parts.config.message_index:
         start = min(start, index_from)
     start = max(oldest, start)
@@ -266,10 +312,13 @@ def _start_by_time(parts: StoreParts, durable_ms: int) -> int:
     return 0
 
 
-def _durable_index(parts: StoreParts, checkpoint: Checkpoint) -> tuple[int, int, list[str]]:
+def _durable_index(
+    parts: StoreParts, checkpoint: Checkpoint, durable_to: int
+) -> tuple[int, int, list[str]]:
     """Tell which index files may lack entries.
 
-    A file is durable if it is full and its last entry is older than the checkpoint. A file that is
+    A file is durable if it is full and its last entry is older than the checkpoint, by its time and
+    by its place in the log. A file that is
     not full may have been written to since, in any order: its slots may mean entries that were
     lost. Such files are made anew from the log, which has all that they had.
 
@@ -284,12 +333,14 @@ def _durable_index(parts: StoreParts, checkpoint: Checkpoint) -> tuple[int, int,
             header = parts.index.file(names[0]).header()
         except CorruptStoreError:
             break
-        if header.count < parts.config.index_entries or header.end_timestamp >= durable_ms:
+        is_newer = header.end_timestamp >= durable_ms or header.end_physical_offset >= durable_to
+        if header.count < parts.config.index_entries or is_newer:
             break
         index_from, kept_ms = header.end_physical_offset, header.end_timestamp
         names.pop(0)
     if not names:
-        index_from, kept_ms = max(index_from, _start_by_time(parts, durable_ms)), durable_ms
+        start = min(_start_by_time(parts, durable_ms), durable_to)
+        index_from, kept_ms = max(index_from, start), durable_ms
     return index_from, kept_ms, names
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
+    MetadataError,
     ReadOnlyStoreError,
     StoreClosedError,
     StoreLockedError,
@@ -52,6 +53,7 @@ log = logging.getLogger(__name__)
 _TOPIC_CACHE_S = 1.0
 MOST_QUEUES = 65_536
 _RETENTION_INTERVAL_S = 10  # as Apache's broker looks
+_UPKEEP_LATE_S = 60
 
 
 class MessageStore:
@@ -86,7 +88,7 @@ class MessageStore:
             note_sizes(self.root, config, self._disk)
         self.parts = StoreParts(self.root, config, self._disk, writable=not self.read_only)
         self.topics = TopicTable(self._config_file(TopicTable.FILE_NAME))
-        self._topic_cache: dict[str, tuple[TopicConfig | None, float]] = {}
+        self._topic_cache: dict[str, tuple[TopicConfig, float]] = {}
         self.groups = GroupTable(self._config_file(GroupTable.FILE_NAME))
         self.offsets = OffsetTable(self._config_file(OffsetTable.FILE_NAME))
         self.filters = ConsumerFilterTable(self._config_file(ConsumerFilterTable.FILE_NAME))
@@ -102,7 +104,8 @@ class MessageStore:
         self._lock = lock_of(self.root)
         with self._lock.held(config.lock_timeout_s):
             self._open_parts(config)  # one process makes what is missing, the others find it
-            self._writer = Writer(self.parts, self._lock, self.clock)
+            self._writer = Writer(self.parts, self._lock, self.clock, self._is_deleted)
+            self.parts.restore_queue = self._writer.restore_queue
             self._flusher = Flusher(self.parts)
             self._openers = Openers(self.root)
             try:
@@ -110,6 +113,7 @@ class MessageStore:
             except BaseException:
                 self._openers.leave()
                 raise
+        self._kept_at_s, self._warned_at_s = time.monotonic(), 0.0
         self._stop = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="rocketpy-keeper", daemon=True)
         self._keeper.start()
@@ -120,7 +124,19 @@ class MessageStore:
             remove_unfinished(self.root)
             recover(self.parts)
         self._writer.mark_open()
+        with self._writer.owned() as state:
+            self._writer.queues.take_up(state.end)
         self.checkpoint()
+
+    def _is_deleted(self, topic: str) -> bool:
+        """Whether a topic was deleted, by Apache's broker: its settings and all of its queues."""
+        try:
+            known = self.topics.all()
+        except MetadataError:
+            return False
+        return (
+            bool(known) and topic not in known and not (self.parts.queues.folder / topic).exists()
+        )
 
     def require_open(self) -> None:
         """Raise if the store was closed."""
@@ -176,13 +192,17 @@ class MessageStore:
         known, read_s = self._topic_cache.get(name, (None, 0.0))
         if known is None or now_s - read_s > _TOPIC_CACHE_S:
             known = self.topics.get(name)
-            self._topic_cache[name] = known, now_s
+            if known is None:  # names that are not topics may be any number
+                self._topic_cache.pop(name, None)
+            else:
+                self._topic_cache[name] = known, now_s
         return known
 
     def append_one(self, message: Message) -> PlacedOne:
         """Store one message; durable on return under sync flush."""
         self._require_own()
         placed = self._writer.append_one(message)
+        self._tell_of_late_upkeep()
         if self._sync_flush:
             self._flusher.flush_to(placed.end)
         return placed
@@ -190,6 +210,7 @@ class MessageStore:
     def append(self, batch: EncodedBatch) -> Placed:
         """Store a batch; durable only after acknowledge()."""
         self._require_own()
+        self._tell_of_late_upkeep()
         return self._writer.append(batch)
 
     def commit_batch(self, batch: StagedBatch) -> bool:
@@ -230,8 +251,10 @@ class MessageStore:
 
     def checkpoint(self) -> TailState:
         """Make all that was appended durable, its queue and index entries too, and note so."""
-        state = self._writer.catch_up()
-        make_checkpoint(self.parts, self._flusher, state)
+        with self._writer.owned():
+            state = self._writer.catch_up()
+            ends = self._writer.checked_ends()
+        make_checkpoint(self.parts, self._flusher, state, ends)
         return state
 
     def clean(self) -> list[Path]:
@@ -263,6 +286,17 @@ class MessageStore:
             self._openers.leave()
             self.parts.forget_files()
 
+    def _tell_of_late_upkeep(self) -> None:
+        """Warn, once a minute, if nobody syncs what is sent."""
+        now_s = time.monotonic()
+        if now_s - self._kept_at_s > _UPKEEP_LATE_S and now_s >= self._warned_at_s + _UPKEEP_LATE_S:
+            self._warned_at_s = now_s
+            late_s = now_s - self._kept_at_s
+            log.warning(
+                "%s: upkeep stands still for %.0f s; what is sent is not made durable by itself",
+                *(self.root, late_s),
+            )
+
     def _keep(self) -> None:
         """Every half second sync the log and index what was sent; the rest now and then."""
         config = self.parts.config
@@ -276,12 +310,18 @@ class MessageStore:
                     self._flusher.flush_to(state.end)
                     if is_behind(self.parts, state):
                         self._writer.catch_up()
-                if time.monotonic() >= checkpoint_due and state != checkpointed:
-                    checkpointed = self.checkpoint()
+                if self.parts.queues.removed():
+                    self._writer.checked_ends()
+                if time.monotonic() >= checkpoint_due:
+                    if state != checkpointed:
+                        checkpointed = self.checkpoint()
+                    else:
+                        self._writer.checked_ends()
                     checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
                 if time.monotonic() >= retention_due:
                     self.clean()
                     retention_due = time.monotonic() + _RETENTION_INTERVAL_S
+                self._kept_at_s = time.monotonic()
             except StoreLockedError as cause:
                 log.warning("upkeep waits: %s", cause)
             except Exception:

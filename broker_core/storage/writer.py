@@ -3,6 +3,7 @@
 I5  What a reader can find through a queue is whole: records are written before their entries.
 I6  The log's end is published last. An append that dies, or fails, leaves nothing that counts: the
     next holder of the lock finishes whole records and cuts the rest.
+    What is published has happened: nothing takes it back, not even an interrupt.
 The lock is held for the length of one append; what others appended in between is seen.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar, NamedTuple
 
@@ -22,6 +23,7 @@ from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.codec.record import RecordDraft
+from rocketpy.broker_core.codec.sys_flags import is_queued
 from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError, StoreClosedError
 from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset
 from rocketpy.broker_core.storage.dispatch import (
@@ -34,12 +36,16 @@ from rocketpy.broker_core.storage.dispatch import (
 )
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import ABORT
-from rocketpy.broker_core.storage.lock import StoreLock
+from rocketpy.broker_core.storage.lock import Hold, StoreLock
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_ends import NotedEnds, QueueEnd, QueueKey
+from rocketpy.broker_core.storage.queue_keeper import QueueKeeper
 from rocketpy.broker_core.storage.recovery import settle
 from rocketpy.broker_core.storage.tail import TailState
 
 log = logging.getLogger(__name__)
+
+MOST_AHEAD_MS = 60_000  # of the clock: so long a store time may stand still until it catches up
 
 
 class EncodedBatch(NamedTuple):
@@ -67,13 +73,20 @@ class Writer:
 
     most_unindexed: ClassVar[int] = 1024  # messages whose index entries it leaves for later
 
-    def __init__(self, parts: StoreParts, lock: StoreLock, clock: Clock) -> None:
+    def __init__(
+        self,
+        parts: StoreParts,
+        lock: StoreLock,
+        clock: Clock,
+        is_deleted: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._parts, self._lock, self._clock = parts, lock, clock
+        self.queues = QueueKeeper(parts, is_deleted)
         self.is_closed = False
         self._unindexed = 0
         # Where queues end: holds while the log ends where our last append left it.
         self._seen_end = -1
-        self._queue_ends: dict[tuple[str, int], int] = {}
+        self._queue_ends: dict[QueueKey, int] = {}
 
     @contextmanager
     def owned(self) -> Iterator[TailState]:
@@ -97,6 +110,17 @@ class Writer:
             self._unindexed = 0
             return state
 
+    def checked_ends(self) -> NotedEnds:
+        """Return where all queues end, restoring those that lost their files."""
+        self.queues.read_ahead()
+        with self.owned() as state:
+            return self.queues.checked(state.end)
+
+    def restore_queue(self, key: QueueKey) -> None:
+        """Write the entries of a queue anew from the log."""
+        with self.owned() as state:
+            self.queues.restore(key, state.end)
+
     def mark_open(self) -> None:
         """Leave the sign of an open store, which an unclean stop does not take away."""
         path = self._parts.root / ABORT
@@ -111,14 +135,15 @@ class Writer:
         self.refuse_larger_than_file(int(batch.run.sizes[row]), f"row {row}")
         with self.owned() as state:
             catch_up(self._parts, state)  # what is before this batch comes first
-            stored_ms = max(self._clock.now_ms(), state.stored_ms)
-            ends = {
+            stored_ms = store_time(self._clock, state)
+            starts = {
                 queue_id: self.next_offset(batch.topic, queue_id, state)
                 for queue_id in np.unique(batch.queue_ids).tolist()
             }
-            queue_offsets = number_rows(batch.queue_ids, ends)
+            queue_offsets = number_rows(batch.queue_ids, starts)
             physical_offsets, runs = self._parts.log.place(batch.run.sizes, state.end)
             batch.run.place(queue_offsets, physical_offsets, stored_ms)
+            ends = last_of_each(batch.queue_ids, queue_offsets, physical_offsets)
             dispatch = Dispatch(
                 topic=batch.topic,
                 queue_ids=batch.queue_ids,
@@ -134,13 +159,13 @@ class Writer:
             try:
                 end = self.write_runs(batch.run, physical_offsets, runs, state.end)
                 put_all([dispatch], self._parts)
-                counts = np.bincount(batch.queue_ids)
-                new_ends = {queue_id: old + int(counts[queue_id]) for queue_id, old in ends.items()}
-                self._publish(TailState(end, stored_ms), batch.topic, new_ends)
-                mark_indexed(self._parts, end)
+                for queue_id, start in starts.items():
+                    self.queues.after_writing((batch.topic, queue_id), start, ends[queue_id])
             except BaseException:
-                self._undo(state, batch.topic, ends)
+                self._undo(state, batch.topic, starts)
                 raise
+            self._publish(state, TailState(end, stored_ms), batch.topic, ends)
+            mark_indexed(self._parts, end)
         return Placed(queue_offsets, physical_offsets, stored_ms, end)
 
     def write_runs(
@@ -155,30 +180,41 @@ class Writer:
         return PhysicalOffset(end)
 
     def append_one(self, message: Message) -> PlacedOne:
-        """Append one message; nothing is left of it if this raises."""
+        """Append one message; nothing is left of it if this raises, unless by an interrupt."""
         draft = RecordDraft(message)
         self.refuse_larger_than_file(draft.size, "the message")
-        self._lock.acquire(self._parts.config.lock_timeout_s)
+        hold = Hold()
         try:
-            state = self._settled()
-            self._unindexed += 1
-            if self._unindexed > self.most_unindexed:
-                self.catch_up()  # before the message: if it fails, nothing is stored
-            queue_offset = self.next_offset(message.topic, message.queue_id, state)
-            at = self._place_one(draft.size, state.end)
-            end = PhysicalOffset(at + draft.size)
-            stored_ms = max(self._clock.now_ms(), state.stored_ms)
-            placed = PlacedOne(QueueOffset(queue_offset), PhysicalOffset(at), stored_ms, end)
             try:
-                self._parts.log.write(at, draft.at(queue_offset, at, stored_ms), state.end)
-                dispatch_one(message, placed, draft.size, self._parts)
-                new_ends = {message.queue_id: queue_offset + 1}
-                self._publish(TailState(end, stored_ms), message.topic, new_ends)
-            except BaseException:
-                self._undo(state, message.topic, {message.queue_id: queue_offset})
-                raise
+                self._lock.acquire(hold, self._parts.config.lock_timeout_s)
+                return self._append_one(message, draft)
+            finally:
+                self._lock.release(hold)
         finally:
-            self._lock.release()
+            self._lock.release(hold)
+
+    def _append_one(self, message: Message, draft: RecordDraft) -> PlacedOne:
+        state = self._settled()
+        self._unindexed += 1
+        if self._unindexed > self.most_unindexed:
+            self.catch_up()  # before the message: if it fails, nothing is stored
+        topic, queue_id = message.topic, message.queue_id
+        has_entry = is_queued(message.sys_flag)
+        queue_offset = self.next_offset(topic, queue_id, state) if has_entry else 0
+        at = self._place_one(draft.size, state.end)
+        end = PhysicalOffset(at + draft.size)
+        stored_ms = store_time(self._clock, state)
+        placed = PlacedOne(QueueOffset(queue_offset), PhysicalOffset(at), stored_ms, end)
+        ends = {queue_id: QueueEnd(queue_offset + 1, at)} if has_entry else {}
+        try:
+            self._parts.log.write(at, draft.at(queue_offset, at, stored_ms), state.end)
+            dispatch_one(message, placed, draft.size, self._parts)
+            if has_entry:
+                self.queues.after_writing((topic, queue_id), queue_offset, ends[queue_id])
+        except BaseException:
+            self._undo(state, topic, {queue_id: queue_offset} if has_entry else {})
+            raise
+        self._publish(state, TailState(end, stored_ms), topic, ends)
         return placed
 
     def refuse_larger_than_file(self, size: int, what: str) -> None:
@@ -201,19 +237,27 @@ class Writer:
         known = self._queue_ends.get((topic, queue_id))
         if known is not None:
             return known
+        end = self.queues.next_offset((topic, queue_id), state.end)
         queue = self._parts.queues.get(topic, queue_id)
-        end, last = queue.last()
+        last = queue.unit(end - 1) if end else None
         if last and not last.is_filler and last.physical_offset + last.size > state.end:
             reason = f"its last entry points behind the log's end {state.end}"
             raise CorruptStoreError(queue.files.folder, end - 1, reason)
         return end
 
-    def _publish(self, state: TailState, topic: str, ends: dict[int, int]) -> None:
-        """Let all processes see an append: the log's new end, and where it left its queues."""
-        self._parts.tail.write(state)
-        self._seen_end = state.end
+    def _publish(
+        self, old: TailState, new: TailState, topic: str, ends: Mapping[int, QueueEnd]
+    ) -> None:
+        """Let all processes see an append: the log's new end, and where it left its queues.
+
+        What is remembered here counts only once all of it is, as an interrupt may come between.
+        """
+        self._seen_end = -1
+        self._parts.tail.write(new)
         for queue_id, end in ends.items():
-            self._queue_ends[topic, queue_id] = end
+            self._queue_ends[topic, queue_id] = end.next_offset
+        self.queues.note(old.end, new.end, topic, ends)
+        self._seen_end = new.end
 
     def _undo(self, state: TailState, topic: str, ends: dict[int, int]) -> None:
         """Take back what a failed append wrote.
@@ -228,6 +272,36 @@ class Writer:
         self._parts.log.files.zero_from(state.end + BLANK_SIZE)
         self._parts.log.cut(state.end)
         self._parts.tail.write(state)
+
+
+def store_time(clock: Clock, state: TailState) -> int:
+    """Return the store time of an append: now, and not before the newest message.
+
+    A clock that once was wrong by far must not decide for ever: then times go back, and that is
+    told. Messages stay in the order of their offsets.
+    """
+    now_ms = clock.now_ms()
+    ahead_ms = state.stored_ms - now_ms
+    if ahead_ms > MOST_AHEAD_MS:
+        log.warning(
+            "the newest message was stored %.0f s ahead of the clock, which was wrong then or is "
+            "now; store times go back to the clock, and are not in order here",
+            ahead_ms / 1000,
+        )
+        return now_ms
+    return max(now_ms, state.stored_ms)
+
+
+def last_of_each(
+    queue_ids: npt.NDArray[np.int32], queue_offsets: Ints, physical_offsets: Ints
+) -> dict[int, QueueEnd]:
+    """Return where rows leave each of their queues."""
+    ids, last = np.unique(queue_ids[::-1], return_index=True)
+    rows = len(queue_ids) - 1 - last
+    return {
+        int(queue_id): QueueEnd(int(queue_offsets[row]) + 1, int(physical_offsets[row]))
+        for queue_id, row in zip(ids, rows, strict=True)
+    }
 
 
 def number_rows(queue_ids: npt.NDArray[np.int32], ends: dict[int, int]) -> Ints:

@@ -11,14 +11,13 @@ from tests.property.strategies import NAMES, TEXTS, messages
 
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.record import encode_record
+from rocketpy.broker_core.codec.sys_flags import indexed, queued
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import (
     dispatches,
-    indexed,
-    queued,
     tag_code_of,
 )
 

@@ -24,6 +24,7 @@ from rocketpy.broker_core.storage.layout import (
     LOCK,
     OPENERS,
     OURS,
+    QUEUE_ENDS,
     STAGED,
     TAIL,
     file_name,
@@ -34,7 +35,7 @@ _CHUNK = 4 << 20
 # What is made anew, what belongs to those who have the store open, and what a repair replaced.
 _LEFT_OUT = {
     *(CHECKPOINT, COMMIT_LOG, CONSUME_QUEUE, CONSUME_QUEUE_EXT, INDEX),
-    *(ABORT, f"{ABORT}.bak", LOCK, TAIL, OPENERS, CUT, STAGED),
+    *(ABORT, f"{ABORT}.bak", LOCK, TAIL, OPENERS, QUEUE_ENDS, CUT, STAGED),
 }
 
 

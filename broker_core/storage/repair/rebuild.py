@@ -20,10 +20,11 @@ import numpy.typing as npt
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import MIN_RECORD_SIZE
+from rocketpy.broker_core.codec.sys_flags import indexed, queued
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNameError
 from rocketpy.broker_core.metadata.names import RETRY_TOPIC_NAME_LIMIT, check_topic_name
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, indexed, put_all, queued
+from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_all
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import Progress
 from rocketpy.broker_core.storage.repair.mend import LogMender

@@ -52,11 +52,14 @@ from rocketpy.broker_core.storage.layout import (
     INDEX,
     LOCK,
     OURS,
+    QUEUE_ENDS,
     TAIL,
     file_name,
 )
 from rocketpy.broker_core.storage.lock import Openers, lock_of
+from rocketpy.broker_core.storage.lost_queues import ends_by_entries
 from rocketpy.broker_core.storage.parts import QueueTable, StoreParts
+from rocketpy.broker_core.storage.queue_ends import NotedEnds
 from rocketpy.broker_core.storage.repair.copying import copy_log, copy_other_files, keep_range
 from rocketpy.broker_core.storage.repair.mend import KeepCopy, LogMender, SkippedRange
 from rocketpy.broker_core.storage.repair.placeholders import Gap, LostOffsets, place
@@ -65,7 +68,7 @@ from rocketpy.broker_core.storage.support import adapt, is_store, refuse_unsuppo
 from rocketpy.broker_core.storage.tail import TailFile, TailState
 
 REPLACED = "replaced-"  # and a time: folders under rocketpy/
-_MOVED = (CHECKPOINT, TAIL, CONSUME_QUEUE, CONSUME_QUEUE_EXT, INDEX)  # in this order
+_MOVED = (CHECKPOINT, TAIL, QUEUE_ENDS, CONSUME_QUEUE, CONSUME_QUEUE_EXT, INDEX)  # in this order
 _LOCK_TIMEOUT_S = 1.0
 
 RepairProgress = Callable[[str, int, int], None]  # what is done, bytes done, bytes in all
@@ -90,8 +93,8 @@ class RepairReport:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was damaged but queues and index."""
-        return not self.skipped and not self.lost
+        """Whether every message of the log is in its queue, and nothing else was damaged."""
+        return not self.skipped and not self.lost and not self.repeated
 
 
 class RepairTargetError(StoreError):
@@ -209,7 +212,8 @@ class _Repair:
         state = TailState(PhysicalOffset(end), rebuild.stored_ms)
         rebuild.parts.tail.write(state)
         mark_indexed(rebuild.parts, end)
-        make_checkpoint(rebuild.parts, Flusher(rebuild.parts), state)
+        ends = NotedEnds(end, ends_by_entries(rebuild.parts))
+        make_checkpoint(rebuild.parts, Flusher(rebuild.parts), state, ends)
         return RepairReport(
             path=path,
             replaced=replaced,

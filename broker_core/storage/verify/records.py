@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.decoder import topics
 from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.sys_flags import indexed, queued
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.message import TAGS
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, indexed, queued
+from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches
 
 NO_ROW = -1
 NO_QUEUE = -1  # of a record whose topic cannot be one

@@ -96,3 +96,21 @@ def test_many_units_are_put_over_files(queue: ConsumeQueue) -> None:
     queue.put(0, units)
     assert queue.end() == 12
     assert queue.files.starts() == [0, 100, 200]
+
+
+def test_the_end_that_one_thread_finds_is_not_changed_by_another(
+    queue: ConsumeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        queue.put_one(number, QueueUnit(number * 100, 100, 0))
+    queue._known_end = 8  # others appended two since we looked
+    read = queue.files.read
+
+    def read_while_another_thread_looks(offset: int, size: int) -> bytes:
+        data = read(offset, size)
+        queue._known_end = 8
+        return data
+
+    monkeypatch.setattr(queue.files, "read", read_while_another_thread_looks)
+    end, last = queue.last()
+    assert (end, last) == (10, QueueUnit(900, 100, 0))

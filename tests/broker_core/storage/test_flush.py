@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
+from rocketpy.broker_core.storage import flush
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.store import MessageStore
@@ -118,3 +120,38 @@ def test_a_disk_that_fails_to_sync_is_not_believed_again(
     with pytest.raises(OSError, match="Input/output"):
         flusher.flush_to(state.end)
     assert inner.parts.tail.flushed() < state.end
+
+
+def test_a_forked_child_does_not_wait_for_a_sync_of_its_parent(
+    messages: Opened, disk: CountingDisk
+) -> None:
+    store, opened = messages
+    inside, go_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        inside.set()
+        go_on.wait(30)
+
+    disk.at_sync = hang
+    sender = threading.Thread(target=store.send, args=("t", b"x"))
+    sender.start()
+    assert inside.wait(30)
+    disk.at_sync = lambda: None
+    child = os.fork()
+    if child == 0:
+        opened.flush()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    sender.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_sync_that_was_interrupted_is_done_by_the_next(
+    messages: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flush, "LONGEST_WAIT_S", 0.01)
+    store, opened = messages
+    assert opened._flusher._turn.acquire()  # and an interrupt before it is given back
+    store.send("t", b"x")
+    assert opened.parts.tail.flushed() > 0

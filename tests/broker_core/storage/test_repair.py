@@ -296,8 +296,11 @@ def test_a_topic_that_leads_out_of_the_store_is_not_followed(tmp_path: Path, way
 
 def test_of_a_topic_made_anew_the_new_messages_count(tmp_path: Path, way: str) -> None:
     store = make_store(tmp_path / "store")
-    shutil.rmtree(store / "consumequeue" / "logs")
+    shutil.rmtree(store / "consumequeue" / "logs")  # as Apache's broker deletes a topic
+    topics = store / "config" / "topics.json"
+    topics.write_text(topics.read_text().replace('"logs"', '"another"'))
     with rocketpy.open(store) as opened:
+        opened.create_topic("logs", queues=1)
         for number in range(30):
             opened.send("logs", f"new {number}")
     report = repair(store, way)
@@ -306,7 +309,7 @@ def test_of_a_topic_made_anew_the_new_messages_count(tmp_path: Path, way: str) -
     assert bodies == [f"new {n}".encode() for n in range(30)]
     assert ("logs", 0, 30) not in found
     assert report.repeated == 100
-    assert report.is_whole
+    assert not report.is_whole  # messages of the log have no entry
 
 
 # --- safety -----------------------------------------------------------------------------------
@@ -323,7 +326,7 @@ def test_in_place_what_was_replaced_is_kept(store: Path) -> None:
     saved = kept.pop(f"damaged/{place:020d}")
     name = f"{place - place % FILE_SIZE:020d}"
     assert saved == damaged[name][place % FILE_SIZE : place % FILE_SIZE + size]
-    moved = ("consumequeue", "index", "checkpoint", "rocketpy/tail")
+    moved = ("consumequeue", "index", "checkpoint", "rocketpy/tail", "rocketpy/queues")
     assert kept == {name: data for name, data in before.items() if name.startswith(moved)}
 
 

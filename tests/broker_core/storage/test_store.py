@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import rocketpy
-from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.errors import CorruptStoreError, TopicNotFoundError
 from rocketpy.broker_core.storage.checkpoint import read_checkpoint
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.tail import TailFile
@@ -121,3 +122,37 @@ def test_a_store_that_could_not_be_opened_can_be_opened_later(
     with rocketpy.open(path, config=small) as store:
         assert store.read("t").read_all()["body"].to_pylist() == [b"body"]
     assert not (path / "abort").exists()
+
+
+def test_any_number_of_queues_needs_few_descriptors(
+    path: Path, small: rocketpy.StoreConfig
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = len([*Path("/proc/self/fd").iterdir()])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 120, hard))
+    try:
+        with rocketpy.open(path, config=small) as store:
+            store.create_topic("many", queues=200)
+            for number in range(3):
+                for queue_id in range(200):
+                    assert store.send("many", b"x", queue_id=queue_id).queue_offset == number
+            assert store.read("many").read_all().num_rows == 600
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_names_that_are_no_topics_are_not_remembered(store: rocketpy.Store) -> None:
+    for number in range(50):
+        with pytest.raises(TopicNotFoundError):
+            store.send(f"no-such-{number}", b"x")
+    assert len(store._store._topic_cache) <= 2
+
+
+def test_upkeep_that_stands_still_is_told(
+    store: rocketpy.Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    store._store._kept_at_s -= 1000
+    for _ in range(3):
+        store.send("t", b"x")
+        store._store._kept_at_s -= 1000
+    assert caplog.text.count("upkeep stands still") == 1

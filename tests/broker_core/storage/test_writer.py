@@ -14,10 +14,13 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
+from rocketpy.broker_core.codec.layout import SysFlag
 from rocketpy.broker_core.errors import CorruptStoreError, DiskFullError
+from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.storage.disk import Disk, DiskFile, raise_if_full
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_STRUCT
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import Writer
 
 
@@ -135,3 +138,38 @@ def test_an_append_with_extensions_on_a_full_disk_leaves_nothing(
         assert store.read("t", tags="b").read_all()["body"].to_pylist() == [b"1", b"3", b"5"]
     with rocketpy.open(tmp_path / "extended", config=config, read_only=True) as closed:
         assert list(closed.verify()) == []
+
+
+@pytest.mark.parametrize("state", [SysFlag.TRANSACTION_PREPARED, SysFlag.TRANSACTION_ROLLBACK])
+def test_a_message_of_an_open_or_undone_transaction_takes_no_number(
+    state: SysFlag, store: rocketpy.Store, path: Path, small: rocketpy.StoreConfig
+) -> None:
+    half = Message(topic="t", stored_body=b"half", properties={}, queue_id=0, sys_flag=int(state))
+    placed = store._store.append_one(half)
+    assert placed.queue_offset == 0
+    assert store.send("t", b"after", queue_id=0).queue_offset == 1
+    assert store.read("t").read_all()["body"].to_pylist() == [b"before", b"after"]
+    assert store.scan().read_all()["body"].to_pylist() == [b"before", b"half", b"after"]
+    with rocketpy.open(path, config=small) as other:
+        assert other.send("t", b"last", queue_id=0).queue_offset == 2
+
+
+def test_an_interrupt_after_the_end_was_published_takes_nothing_back(
+    store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tail = store._store.parts.tail
+    write = tail.write
+
+    def write_and_be_interrupted(state: TailState) -> None:
+        write(state)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tail, "write", write_and_be_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.send("t", b"seen", queue_id=0)
+        with pytest.raises(KeyboardInterrupt):
+            store.append("t", pa.table({"body": ["seen too"], "queue_id": [0]}))
+    assert store.send("t", b"after", queue_id=0).queue_offset == 3
+    bodies = store.read("t", queue_id=0).read_all()["body"].to_pylist()
+    assert bodies == [b"before", b"seen", b"seen too", b"after"]

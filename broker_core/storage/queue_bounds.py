@@ -1,0 +1,137 @@
+"""Which offsets of a queue can be read: by its entries, the log, and what was lost of either.
+
+Readers find the end of a queue themselves. The last entry counts only when it agrees with the
+record it points at, so a store that a broker, Apache's included, writes to can be read meanwhile.
+Entries that are lost are restored by a process that may write, and told by one that may not.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.message import QueueOffset
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
+from rocketpy.broker_core.storage.layout import ABORT
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_ends import QueueEnd, ends_in
+
+_LOOKS, _LOOK_AGAIN_S = 10, 0.1  # for what a writer is just restoring
+
+
+class QueueBounds:
+    """The offsets that one queue holds. Any thread, any process, while others write."""
+
+    def __init__(self, parts: StoreParts, topic: str, queue_id: int) -> None:
+        self._parts, self._key = parts, (topic, queue_id)
+
+    @property
+    def queue(self) -> ConsumeQueue:
+        """The queue; not kept, so that readers of many queues do not keep all their files open."""
+        return self._parts.queues.get(*self._key)
+
+    def range(self) -> tuple[QueueOffset, QueueOffset]:
+        """Return the first offset that is held and the one behind the last.
+
+        Raises:
+            CorruptStoreError: entries of the queue are lost, and the store is only read.
+        """
+        expected = self._parts.expected_end(self._key)
+        end, last = self.queue.last()
+        if expected is not None and expected.is_lost_in(end, last):
+            end, last = self._restored(expected)
+        # In a store that was stopped cleanly such an entry is damaged: reading it says so.
+        is_in_use = (self._parts.root / ABORT).exists
+        if last is not None and not self._agrees(end - 1, last) and is_in_use():
+            end = QueueOffset(last_true(self._is_readable, self.queue.first_offset(), end - 1))
+        low = self._low(end)
+        if self._lacks_first_entries(low, end):
+            self._restore_front(low)
+            low = self._low(end)
+        return low, end
+
+    def _low(self, end: int) -> QueueOffset:
+        return self.queue.min_offset(self._parts.log.min_offset(), end)
+
+    def _restored(self, expected: QueueEnd) -> tuple[QueueOffset, QueueUnit | None]:
+        """Return the end of a queue that seemed to have lost entries, once it has them."""
+        self.queue.files.close()  # what is open here may have been removed, and restored since
+        for looks_left in reversed(range(_LOOKS)):
+            end, last = self.queue.last()
+            if not expected.is_lost_in(end, last):
+                return end, last
+            if self._parts.restore_queue is not None:
+                self._parts.restore_queue(self._key)
+            elif looks_left:  # a writer may be about to restore it
+                time.sleep(_LOOK_AGAIN_S)
+        reason = f"the queue ends here, the log has messages of it up to {expected.next_offset - 1}"
+        raise self._lost(end, reason)
+
+    def _lacks_first_entries(self, low: int, end: int) -> bool:
+        """Whether the log has messages of the queue before the first that has an entry.
+
+        Where entries of older messages, which the log no longer has, still stand before it, no
+        file is missing: so the log is walked only in the odd case.
+        """
+        first = self.queue.first_offset()
+        unit = self.queue.unit(low) if first > self.queue.first_checked and low < end else None
+        if unit is None or self.queue.skip_fillers(first, end) != low:
+            return False
+        oldest = int(self._parts.log.min_offset())
+        for segment in self._parts.log.walk(oldest, unit.physical_offset):
+            block = segment.block
+            if block is not None and self._key in dict(ends_in(block, segment.file_start)):
+                return True
+        self.queue.first_checked = first
+        return False
+
+    def _restore_front(self, low: int) -> None:
+        if self._parts.restore_queue is None:
+            raise self._lost(low, "the queue begins here, the log has older messages of it")
+        self._parts.restore_queue(self._key)
+
+    def _lost(self, offset: int, what: str) -> CorruptStoreError:
+        reason = (
+            f"{what}: entries are lost. Open the store for writing, and they are written anew "
+            "from the log; or run `rocketpy store repair`"
+        )
+        return CorruptStoreError(self.queue.files.folder, offset, reason)
+
+    def _is_readable(self, offset: int) -> bool:
+        unit = self.queue.unit(offset)
+        return unit is not None and (unit.is_filler or self._agrees(offset, unit))
+
+    def _agrees(self, offset: int, unit: QueueUnit) -> bool:
+        if unit.is_filler:
+            return True
+        try:
+            message = self._parts.log.read(unit.physical_offset)
+        except CorruptStoreError:
+            # Older than the oldest file: gone by retention, not by damage.
+            return unit.physical_offset < self._parts.log.min_offset()
+        return (
+            message.queue_offset == offset
+            and message.queue_id == self.queue.queue_id
+            and message.topic == self.queue.topic
+        )
+
+    def timestamp(self, offset: int) -> int | None:
+        """Return the store time of an entry's record; None for an entry that has none."""
+        unit = self.queue.unit(offset)
+        if unit is None or unit.is_filler:
+            return None
+        return self._parts.log.read(unit.physical_offset).store_timestamp_ms
+
+    def offset_by_time(self, time_ms: int, *, upper: bool = False) -> QueueOffset:
+        """Return the first offset stored at or after a time; `upper`: the last at or before it.
+
+        Without such a message: the end of the queue; `upper`: the start of it.
+        """
+        low, end = self.range()
+
+        def is_before(offset: int) -> bool:
+            stored = self.timestamp(self.queue.skip_fillers(offset, end))
+            return stored is None or (stored <= time_ms if upper else stored < time_ms)
+
+        found = last_true(is_before, low, end)
+        return QueueOffset(max(found - 1, low) if upper else found)

@@ -1,0 +1,100 @@
+"""Keeps queues complete: who appends asks here where a queue ends, and tells what it wrote.
+
+K1  A queue that ends before what the log has of it is restored before it gets its next message: no
+    number is given twice.
+K2  What is published has its entry in a file that is there. Somebody may remove the files of a
+    queue at any moment, and what is written to a removed file is lost: so the files are looked at
+    after each write, before the append is published.
+All of it is called while holding the store's lock, but for read_ahead().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rocketpy.broker_core.storage.lost_queues import (
+    ends_by_entries,
+    queues_without_entries,
+    queues_without_files,
+    restore_queues,
+)
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_ends import NotedEnds, QueueEnd, QueueEnds, QueueKey
+
+
+class QueueKeeper:
+    """What one process that may write knows of the ends of queues."""
+
+    def __init__(self, parts: StoreParts, is_deleted: Callable[[str], bool]) -> None:
+        self._parts = parts
+        self._is_deleted = is_deleted  # whether a topic without files was deleted on purpose
+        self._ends = QueueEnds(parts.log, NotedEnds(0, {}))
+
+    def take_up(self, log_end: int) -> None:
+        """Learn where queues end by the log, and restore those that lost entries. At opening."""
+        noted = self._parts.queue_ends.read()
+        if noted is None or noted.upto > log_end:
+            lacking = queues_without_entries(self._parts, log_end)
+            if lacking:
+                restore_queues(self._parts, lacking, {})
+            noted = NotedEnds(log_end, ends_by_entries(self._parts))
+        self._ends = QueueEnds(self._parts.log, noted)
+        self.checked(log_end)
+
+    def read_ahead(self) -> None:
+        """Read what others appended, so that little is left to read under the lock."""
+        state = self._parts.tail.glimpse()
+        if state is not None:
+            self._ends.read_on(state.end)
+
+    def checked(self, log_end: int) -> NotedEnds:
+        """Return where all queues end; those that lost their files are restored."""
+        for key in self._parts.queues.removed():
+            self._parts.queues.forget(key)
+        noted = self._ends.read_on(log_end)
+        missing = set(queues_without_files(self._parts, noted.ends))
+        deleted = {key for key in missing if self._is_deleted(key[0])}
+        self._ends.forget(deleted)
+        if missing - deleted:
+            restore_queues(self._parts, missing - deleted, noted.ends)
+        kept = {key: end for key, end in noted.ends.items() if key not in deleted}
+        return NotedEnds(noted.upto, kept)
+
+    def restore(self, key: QueueKey, log_end: int) -> None:
+        """Write the entries of a queue anew: a reader found that some are lost."""
+        expected = self._ends.exact(key, log_end)
+        restore_queues(self._parts, [key], {key: expected} if expected else {})
+
+    def next_offset(self, key: QueueKey, log_end: int) -> int:
+        """Return the queue offset that the next message of a queue gets."""
+        found = self._end_of(key, self._ends.get(key))
+        # A queue without entries is a new one, or was lost since the log was read last.
+        return found or self._end_of(key, self._ends.exact(key, log_end))
+
+    def note(self, start: int, end: int, topic: str, ends: Mapping[int, QueueEnd]) -> None:
+        """Take up an append of our own, from `start` to `end` in the log."""
+        self._ends.note(start, end, {(topic, queue_id): each for queue_id, each in ends.items()})
+
+    def after_writing(self, key: QueueKey, start: int, end: QueueEnd) -> None:
+        """See to it that entries from `start` on, just written, are in files that are there."""
+        is_one = end.next_offset == start + 1
+        if self._parts.queues.get(*key).files.has_removed():
+            self._parts.queues.forget(key)
+        elif is_one:
+            return  # many may lie in files that are not open any more
+        first = max(start - 1, 0)
+        units = self._parts.queues.get(*key).units(first, end.next_offset)
+        if len(units) < end.next_offset - first or not units["size"].all():
+            restore_queues(self._parts, [key], {key: end})
+
+    def _end_of(self, key: QueueKey, expected: QueueEnd | None) -> int:
+        """Return where a queue ends, by files that are there; if that is too early, restore it."""
+        queue = self._parts.queues.get(*key)
+        if queue.files.has_removed():
+            self._parts.queues.forget(key)
+            queue = self._parts.queues.get(*key)
+        end, last = queue.last()
+        if expected is not None and expected.is_lost_in(end, last):
+            restore_queues(self._parts, [key], {key: expected})
+            end, _ = self._parts.queues.get(*key).last()
+        return end
