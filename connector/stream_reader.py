@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.errors import StoreError
+from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.connector.batch_reader import read_partition
 from rocketpy.connector.consumer import Consumer, consumer_of
 from rocketpy.connector.data_loss import lost_queues, readable, report
@@ -65,11 +65,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Tasks get a copy: nothing that is open may travel with it.
         return {name: value for name, value in vars(self).items() if name not in _OPEN}
 
-    @cached_property
+    @lazy_property
     def _backend(self) -> StoreBackend:
         return StoreBackend(self._options.path)
 
-    @cached_property
+    @lazy_property
     def _consumer(self) -> Consumer:
         return consumer_of(self._options, self._backend)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.levels import LevelRange, due_ranges, stage_range
 from rocketpy.broker_core.delay.progress import level_source, read_marks
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.connector.worker import make_ready
@@ -95,7 +95,7 @@ class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Tasks get a copy: nothing that is open may travel with it.
         return {name: value for name, value in vars(self).items() if name != "_store"}
 
-    @cached_property
+    @lazy_property
     def _store(self) -> MessageStore:
         return MessageStore(Path(self._path), StoreConfig(), clock=SystemClock(), read_only=True)
 

@@ -7,7 +7,6 @@ hostile, lead outside the buffer. Columns are made when asked for; what is not a
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,7 @@ from rocketpy.broker_core.codec.layout import (
 from rocketpy.broker_core.codec.properties import PropertyColumn
 from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 from rocketpy.broker_core.errors import RecordError
+from rocketpy.broker_core.lazy import lazy_property
 
 _U1, _U2 = np.dtype("u1"), np.dtype(">u2")
 _HEAD_NAMES, _TAIL_NAMES = list(HEAD.names or ()), list(TAIL.names or ())
@@ -108,7 +108,7 @@ class RecordBlock:
         is_v6 = (self.sys_flags & v6_bit) != 0
         return np.where(is_v6, HOST_V6_SIZE, HOST_V4_SIZE) if is_v6.any() else HOST_V4_SIZE
 
-    @cached_property
+    @lazy_property
     def store_timestamps(self) -> Ints:
         """Milliseconds, per record."""
         if self._header is not None:
@@ -122,7 +122,7 @@ class RecordBlock:
             return self.starts + HEAD.itemsize, is_v6
         return self._time_at + 8, is_v6
 
-    @cached_property
+    @lazy_property
     def checksummed(self) -> npt.NDArray[np.bool_]:
         """Which records end in a record check sum, sound or damaged."""
         tail_at = self.starts + self.sizes - CHECKSUM_SIZE  # inside the record: a header is longer
@@ -208,7 +208,7 @@ class RecordBlock:
         )
         return matches
 
-    @cached_property
+    @lazy_property
     def stored_bodies(self) -> pa.Array:
         """The bodies as they are stored."""
         return slices(self.data, self.body_at, self.body_lengths)
@@ -232,7 +232,7 @@ class RecordBlock:
     def _crcs(self, starts: Ints, lengths: Ints) -> Crcs:
         return value_crcs(slices(self.data, starts, lengths))
 
-    @cached_property
+    @lazy_property
     def properties(self) -> PropertyColumn:
         """The property strings, without record check sums."""
         lengths = self.properties_lengths - CHECKSUM_SIZE * self.checksummed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.ma  # pyarrow imports it in use: a child forked meanwhile would hang
 import numpy.typing as npt
 import pyarrow as pa
 

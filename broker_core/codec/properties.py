@@ -8,7 +8,6 @@ whose separators do not alternate, as odd writers and damage make them, is read 
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.gather import Bytes, Ints, as_text, equal, packed
 from rocketpy.broker_core.codec.layout import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.message import split_properties
 
 _MAP = pa.map_(pa.string(), pa.string())
@@ -48,7 +48,7 @@ class PropertyColumn:
         )
         self._entries = len(bounds) // _TOKENS
 
-    @cached_property
+    @lazy_property
     def _width(self) -> int | None:
         """How many entries every row has, if all have as many and some."""
         width, rest = divmod(self._entries, max(self.rows, 1))
@@ -57,14 +57,14 @@ class PropertyColumn:
         starts = self._bounds[:: width * _TOKENS]
         return width if np.array_equal(starts, self._offsets) else None
 
-    @cached_property
+    @lazy_property
     def _first_entry(self) -> npt.NDArray[np.int32]:
         """The number of each row's first entry, and of the entry behind the last."""
         if self._width:
             return np.arange(0, self._entries + 1, self._width, dtype=np.int32)
         return np.searchsorted(self._bounds[::_TOKENS], self._offsets).astype(np.int32)
 
-    @cached_property
+    @lazy_property
     def _name_lengths(self) -> npt.NDArray[np.int32]:
         return self._bounds[1::_TOKENS] - self._bounds[:-1:_TOKENS]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from functools import cached_property
 
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import RebalanceError
+from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.rebalance.catalogue import parse_strategy
 from rocketpy.broker_core.rebalance.generation import Generation
 from rocketpy.broker_core.rebalance.membership import Identity, Member
@@ -19,11 +19,11 @@ _MADE_BY = "store.rebalance"
 class Members(StoreHandle):
     """The side of a store that members of groups use."""
 
-    @cached_property
+    @lazy_property
     def _registry(self) -> Registry:
         return Registry(self._store, self._store.locked)
 
-    @cached_property
+    @lazy_property
     def _token(self) -> str:
         return uuid.uuid4().hex
 

@@ -13,7 +13,6 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.errors import DiskFullError
+from rocketpy.broker_core.lazy import lazy_property
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
@@ -42,13 +42,13 @@ class DiskFile:
         self._fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
 
-    @cached_property
+    @lazy_property
     def _mapping(self) -> mmap.mmap:
         """One mapping for reads and writes: each page is faulted in once."""
         access = mmap.PROT_READ | (mmap.PROT_WRITE if self._writable else 0)
         return mmap.mmap(self._fd, self.size, prot=access)
 
-    @cached_property
+    @lazy_property
     def _mapped(self) -> npt.NDArray[np.uint8]:
         return np.frombuffer(self._mapping, np.uint8) if self.size else np.zeros(0, np.uint8)
 
@@ -57,14 +57,14 @@ class DiskFile:
         if self.size:
             self._mapping.madvise(mmap.MADV_DONTNEED)
 
-    @cached_property
+    @lazy_property
     def view(self) -> npt.NDArray[np.uint8]:
         """The file's bytes, to be read; shows at once what any process writes."""
         view = self._mapped.view()
         view.flags.writeable = False
         return view
 
-    @cached_property
+    @lazy_property
     def memory(self) -> memoryview:
         """The same, for reads too small for numpy."""
         return self.view.data

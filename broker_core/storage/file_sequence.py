@@ -60,8 +60,8 @@ class FileSequence:
     def _remember(self, start: int, file: DiskFile) -> DiskFile:
         # Threads share this: each step is atomic, and who holds a file keeps it open.
         self._open[start] = file
-        while len(self._open) > self._keep_open:
-            self._open.pop(next(iter(self._open)), None)
+        for oldest in list(self._open)[: -self._keep_open]:
+            self._open.pop(oldest, None)
         return file
 
     def read(self, offset: int, size: int) -> bytes:

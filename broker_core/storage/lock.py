@@ -4,6 +4,10 @@
 Apache's broker exclude each other. Such a lock does not exclude threads of one process, and is lost
 when *any* descriptor of the file is closed in the process: hence one guard per process and path,
 a thread lock beside it, and a descriptor that is never closed.
+
+Threads of one process can hand the lock to each other faster than another process can take it. So
+who waits for long locks the second byte of the file, which Apache's broker does not use, and who
+has the lock looks there now and then, and then leaves it free for a moment.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from rocketpy.broker_core.errors import StoreLockedError
 from rocketpy.broker_core.storage.layout import LOCK, LOCK_TEXT, OPENERS
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.00005, 0.002
+_LOOK_EVERY_S, _LEFT_FREE_S = 0.005, 0.004  # the latter is longer than a waiter sleeps
+_LINE = 1  # the byte that who waits for long has locked
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock on 64-bit Linux
 
 _guards: dict[tuple[int, int], StoreLock] = {}
@@ -52,6 +58,8 @@ class StoreLock:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if not os.fstat(self._fd).st_size:
             os.pwrite(self._fd, LOCK_TEXT, 0)
+        self._look_at_s = 0.0
+        self._is_in_line = False
         self._outermost: Callable[[], Hold | None] = _nobody  # by a weak reference
 
     @contextmanager
@@ -86,7 +94,12 @@ class StoreLock:
     def release(self, hold: Hold) -> None:
         """Give the lock back; does nothing where that is done."""
         if self._is_mine() and self._outermost() in (hold, None):
+            self._leave_line()
             fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)
+            if time.monotonic() >= self._look_at_s:
+                self._look_at_s = time.monotonic() + _LOOK_EVERY_S
+                if self._holder_of(_LINE) is not None:
+                    time.sleep(_LEFT_FREE_S)
             self._outermost = _nobody
             self._thread_lock.release()
 
@@ -101,20 +114,35 @@ class StoreLock:
 
     def _wait(self, deadline: float, timeout_s: float) -> None:
         wait_s = _FIRST_WAIT_S
-        while True:
-            try:
-                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
-                return
-            except (BlockingIOError, PermissionError):
-                if time.monotonic() >= deadline:
-                    raise StoreLockedError(self._path.parent, self.holder(), timeout_s) from None
+        while not self._take_byte(0):
+            if time.monotonic() >= deadline:
+                raise StoreLockedError(self._path.parent, self.holder(), timeout_s)
+            if wait_s == _LONGEST_WAIT_S and not self._is_in_line:
+                self._is_in_line = True  # before it is so: an interrupt may come between
+                self._is_in_line = self._take_byte(_LINE)
             time.sleep(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+        self._leave_line()
+
+    def _take_byte(self, at: int) -> bool:
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def _leave_line(self) -> None:
+        if self._is_in_line:
+            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, _LINE)
+            self._is_in_line = False
 
     def holder(self) -> int | None:
         """Return the pid of another process that holds the lock now, if the system tells."""
+        return self._holder_of(0)
+
+    def _holder_of(self, at: int) -> int | None:
         try:
-            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, at, 1, 0)
             kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, fcntl.F_GETLK, asked))
         except (OSError, struct.error):
             return None
@@ -124,6 +152,7 @@ class StoreLock:
         """Start anew in a child process, which inherits neither the lock nor its owner."""
         self._thread_lock = threading.RLock()
         self._outermost = _nobody
+        self._is_in_line = False
 
 
 def _nobody() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import TopicNameError
+from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt
@@ -117,8 +117,8 @@ def _most_open_queues() -> int:
 
 def _make_room(table: dict[QueueKey, Any], most: int) -> None:
     """Let go of what was opened first. Threads share the table: each step is atomic."""
-    while len(table) >= most:
-        table.pop(next(iter(table), ("", 0)), None)
+    for oldest in list(table)[: max(len(table) - most + 1, 0)]:
+        table.pop(oldest, None)
 
 
 class StoreParts:
@@ -147,7 +147,7 @@ class StoreParts:
         noted = self.queue_ends.read()
         return (noted.ends if noted else self._sampled_ends).get(key)
 
-    @cached_property
+    @lazy_property
     def _sampled_ends(self) -> dict[QueueKey, QueueEnd]:
         return sampled_ends(self.log)
 

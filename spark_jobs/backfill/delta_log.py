@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -19,6 +18,7 @@ _MOST_COMMITS = 200  # that are looked through
 
 
 @dataclass(frozen=True, slots=True)
+from rocketpy.broker_core.lazy import lazy_property
 class Commit:
     """A commit with a note in its userMetadata, and how much it wrote."""
 
@@ -52,12 +52,12 @@ class DeltaState:
         found = self._snapshot.metadata().configuration().get(name)
         return str(found.get()) if found.isDefined() else None
 
-    @cached_property
+    @lazy_property
     def schema(self) -> StructType:
         """The columns."""
         return StructType.fromJson(json.loads(self._snapshot.schema().json()))
 
-    @cached_property
+    @lazy_property
     def partition_columns(self) -> tuple[str, ...]:
         """The columns that it is partitioned by."""
         text = self._snapshot.metadata().partitionColumns().mkString(",")

@@ -202,3 +202,34 @@ def test_a_descriptor_of_the_lock_is_not_inherited(path: Path) -> None:
     flags = fcntl.fcntl(lock_of(path)._fd, fcntl.F_GETFD)
     assert flags & fcntl.FD_CLOEXEC
     assert os.get_inheritable(lock_of(path)._fd) is False
+
+
+KEEP_TAKING = """
+import sys, threading
+from pathlib import Path
+from rocketpy.broker_core.storage.lock import lock_of
+lock = lock_of(Path(sys.argv[1]))
+
+def take():
+    while True:
+        with lock.held(60):
+            sum(range(200))
+
+for _ in range(3):
+    threading.Thread(target=take, daemon=True).start()
+print("taking", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.usefixtures("store")
+def test_threads_of_another_process_do_not_keep_the_lock_among_themselves(path: Path) -> None:
+    command = [sys.executable, "-c", KEEP_TAKING, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == b"taking\n"
+        for _ in range(20):
+            with lock_of(path).held(10):
+                pass
+        process.stdin.close()

@@ -1,0 +1,34 @@
+"""Attributes that are computed when they are first asked for, and kept.
+
+As functools.cached_property, but without the lock that it has before Python 3.12: one for all
+objects, so that a child that is forked while another thread computes one waits for it for ever. Two
+threads that ask at once may both compute it; one of the values is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+_Value = TypeVar("_Value")
+
+
+class lazy_property(Generic[_Value]):
+    """Decorates a method without arguments; its value replaces it in the object."""
+
+    def __init__(self, compute: Callable[[Any], _Value]) -> None:
+        self._compute, self._name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> lazy_property[_Value]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> _Value: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> lazy_property[_Value] | _Value:
+        if instance is None:
+            return self
+        # It has no __set__, so that from now on the object's own value is found before it.
+        value: _Value = instance.__dict__.setdefault(self._name, self._compute(instance))
+        return value
