@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rocketpy.broker_core.errors import (
     MemberNotFoundError,
@@ -27,7 +27,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.catalogue import StrategyChoice
 from rocketpy.broker_core.rebalance.generation import Generation
-from rocketpy.broker_core.rebalance.handover import hand_over
+from rocketpy.broker_core.rebalance.handover import hand_over, holder
 from rocketpy.broker_core.rebalance.membership import Identity, Member, Members
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.lease import LeaseKeeper
@@ -40,6 +40,27 @@ log = logging.getLogger(__name__)
 _RENEWALS = 3  # in the time of a lease
 _REBALANCE_PAUSE_S = 5.0
 Starts = Callable[[Held], Positions]  # where queues begin that the group never read
+
+
+class QueuesHeldError(RocketPyError):
+    """Is raised when AvailableNow waited in vain for queues that other members still hold."""
+
+    retriable = True
+
+    def __init__(self, who: tuple[str, str], holders: Mapping[MessageQueue, str]) -> None:
+        super().__init__(who, holders)
+        self.who, self.holders = who, holders
+
+    def __str__(self) -> str:
+        group, name = self.who
+        queues = ", ".join(
+            f"{queue} (held by {who})" for queue, who in sorted(self.holders.items())
+        )
+        return (
+            f"member '{name}' of consumer group '{group}' has queues that others have not handed "
+            f"over yet: {queues}. They do so when their batches are done; run the query again "
+            "then, or let it wait longer: option 'maxTriggerDelay'"
+        )
 
 
 class GroupMember:
@@ -58,6 +79,7 @@ class GroupMember:
         self._member: Member | None = None  # as the store knew it last
         self._keeper: LeaseKeeper | None = None
         self._no_rebalance_before = 0.0
+        self._hindrance: RocketPyError | None = None  # what the last look ran into
 
     @property
     def holds(self) -> frozenset[MessageQueue]:
@@ -70,37 +92,77 @@ class GroupMember:
 
     # --- between batches ------------------------------------------------------------------------
 
-    def arrive(self, held: Held) -> None:
+    def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
         """Join the group, if it has not yet; follow() does so too."""
         if self._member is None:
             try:
                 with self._backend.locked():
-                    self._enter(held)
+                    self._enter(topics())
             except StoreLockedError as cause:
                 log.warning("member %s joins later: %s", self._who.name, cause)
 
-    def follow(self, done: Positions, held: Held, starts: Starts) -> dict[MessageQueue, int]:
-        """Return where each queue of this member is read on; none while it has no lease.
+    def follow(self, done: Positions, held: Held, starts: Starts) -> None:
+        """Commit what is done, give up what is others', take what is its own and free.
 
-        `done` is where its last batch ended; nothing may be in hand.
+        `done` is where its last batch ended; nothing may be in hand. While another process keeps
+        the lock, everything stays as it is: see hindrance().
 
         Raises:
             MemberReplacedError: another query joined under its name.
         """
+        self._hindrance = None
         try:
             if self._is_settled(done, held):
-                return self._positions(done, held)
+                return
             with self._backend.locked():
-                self._enter(held)
+                self._enter(_topics(held))
                 self._commit(done, held)
                 self._rebalance()
                 self._member = self._registry.hand_over(self._who)
                 self._begin(held, starts)
-            return self._positions(done, held)
         except StoreLockedError as cause:
             # Who has the lock, a broker, keeps the others from taking queues as well.
             log.warning("member %s cannot follow its group now: %s", self._who.name, cause)
-            return self._positions(done, held) if self._has_lease() else {}
+            self._hindrance = cause
+
+    def restart(self, first: Positions) -> bool:
+        """Commit where queues that were made anew are read; False while that cannot be done.
+
+        The group's offset is of their old life: whoever takes them up next would begin there.
+        """
+        try:
+            self._backend.commit(self._who.group, first)
+        except StoreLockedError as cause:
+            log.warning("member %s cannot begin anew now: %s", self._who.name, cause)
+            self._hindrance = cause
+            return False
+        return True
+
+    def positions(self, done: Positions, held: Held) -> dict[MessageQueue, int] | None:
+        """Return where each queue of this member is read on; None while it has no lease."""
+        if not self._has_lease():
+            return None
+        committed = self._committed(held)
+        return {
+            queue: _further(done.get(queue), committed.get(queue), held[queue][1])
+            for queue in sorted(self.holds)
+            if queue in held and (queue in done or queue in committed)
+        }
+
+    def hindrance(self, target: Positions) -> RocketPyError | None:
+        """Return what keeps it from reading its queues up to a target, as the last look told."""
+        if self._hindrance is not None:
+            return self._hindrance
+        group, name = self._who.group, self._who.name
+        members, generation = self._registry.members(group), self._registry.generation(group)
+        share = generation.of(name) if generation is not None else ()
+        committed = self._backend.committed(group, sorted({queue.topic for queue in share}))
+        holders = {
+            queue: holder(queue, members) or "nobody yet"
+            for queue in share
+            if queue not in self.holds and committed.get(queue, -1) < target.get(queue, -1)
+        }
+        return QueuesHeldError((group, name), holders) if holders else None
 
     def _is_settled(self, done: Positions, held: Held) -> bool:
         """Whether nothing is to be done that needs the lock."""
@@ -123,9 +185,8 @@ class GroupMember:
             self._backend.store.clock.now_ms()
         )
 
-    def _enter(self, held: Held) -> None:
+    def _enter(self, topics: tuple[str, ...]) -> None:
         """Join, or see to it that the lease holds."""
-        topics = _topics(held)
         if self._member is None:
             self._member = self._registry.join(self._who, topics, self._lease_ms)
         elif (fresh := self._fresh(topics)) is not None:
@@ -159,6 +220,8 @@ class GroupMember:
                 raise
             # One that joins under a name that does not fit must not stop those who read.
             log.warning("group %s stays as it is: %s", group, cause)
+            if self._who.name not in generation.queues:
+                self._hindrance = cause
             self._no_rebalance_before = time.monotonic() + _REBALANCE_PAUSE_S
 
     def _is_due(self, members: Members, generation: Generation | None) -> bool:
@@ -170,14 +233,6 @@ class GroupMember:
 
     def _committed(self, held: Held) -> dict[MessageQueue, int]:
         return self._backend.committed(self._who.group, _topics(held))
-
-    def _positions(self, done: Positions, held: Held) -> dict[MessageQueue, int]:
-        committed = self._committed(held)
-        return {
-            queue: _further(done.get(queue), committed.get(queue), held[queue][1])
-            for queue in sorted(self.holds)
-            if queue in held and (queue in done or queue in committed)
-        }
 
     def _ahead(self, done: Positions, held: Held) -> dict[MessageQueue, int]:
         """Return what is done and to be committed, of the queues that it holds."""

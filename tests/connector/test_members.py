@@ -7,15 +7,19 @@ import json
 import shutil
 import threading
 import time
-from typing import Any
 
 import pytest
-from tests.connector.member_queries import LONG_AFTER_MS, Query, bury_the_dead
+from tests.connector.member_queries import (
+    LONG_AFTER_MS,
+    Query,
+    bury_the_dead,
+    locked_elsewhere,
+)
 from tests.connector.streams import send
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock, SystemClock
-from rocketpy.broker_core.errors import MemberReplacedError, RebalanceError, StoreLockedError
+from rocketpy.broker_core.errors import MemberReplacedError, RebalanceError
 from rocketpy.connector.data_loss import DataLossError
 from rocketpy.connector.lease import THREAD_NAME
 
@@ -235,10 +239,6 @@ def test_a_member_without_a_lease_plans_nothing_while_the_store_is_locked(
     monkeypatch.setattr(backend.store, "clock", ManualClock(SystemClock().now_ms() + LONG_AFTER_MS))
     send(store, "newer")
     assert query.batch() == []
-
-
-def locked_elsewhere() -> Any:
-    raise StoreLockedError("store", 1, 1.0)
 
 
 def test_a_topic_that_goes_with_unread_messages_is_a_loss(store: rocketpy.Store) -> None:

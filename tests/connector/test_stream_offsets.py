@@ -182,7 +182,7 @@ def test_a_checkpoint_of_a_newer_version_is_refused_with_a_remedy(
     orders.run()
     log = orders.checkpoint / "offsets" / "0"
     (log.parent / ".0.crc").unlink()
-    log.write_text(log.read_text().replace('"version": 1', '"version": 2'))
+    log.write_text(log.read_text().replace('"version": 2', '"version": 3'))
     with pytest.raises(StreamingQueryException, match="use the rocketpy that wrote it or a newer"):
         orders.run()
 
