@@ -144,7 +144,7 @@ class GroupMember:
             return None
         committed = self._committed(held)
         return {
-            queue: _further(done.get(queue), committed.get(queue), held[queue][1])
+            queue: further(done.get(queue), committed.get(queue), held[queue][1])
             for queue in sorted(self.holds)
             if queue in held and (queue in done or queue in committed)
         }
@@ -241,7 +241,7 @@ class GroupMember:
             queue: done[queue]
             for queue in self.holds & done.keys()
             if queue in held
-            and _further(done[queue], committed.get(queue), held[queue][1]) != committed.get(queue)
+            and further(done[queue], committed.get(queue), held[queue][1]) != committed.get(queue)
         }
 
     def _commit(self, done: Positions, held: Held) -> None:
@@ -285,7 +285,7 @@ def _topics(held: Held) -> tuple[str, ...]:
     return tuple(sorted({queue.topic for queue in held}))
 
 
-def _further(done: int | None, committed: int | None, end: int) -> int:
+def further(done: int | None, committed: int | None, end: int) -> int:
     """Return the further of two positions; one behind the end is of a queue that was made anew."""
     if done is None or committed is None:
         position = committed if done is None else done

@@ -10,8 +10,8 @@ before: where that queue is read on. The same holds for a queue that was made an
 reads the same when it is planned again.
 
 `anchors` tell one life of a queue from the next: for each position the physical offset of the
-message before it. A topic that was deleted and made anew has another message there. A queue has
-no anchor at offset 0, where retention deleted the message before, and in version 1.
+message before it, or that there was none any more. A topic that was deleted and made anew has
+another message there. At offset 0 a queue has no anchor, in version 1 none has.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
 
 __all__ = [
+    "NOTHING",
     "VERSION",
     "Anchors",
     "MessageQueue",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 VERSION = 2
+NOTHING = -1  # as an anchor: retention had deleted the message before the position
 _QUEUE = re.compile(r"(?:(?P<broker>.+):)?(?P<id>\d+)")
 
 

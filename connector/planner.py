@@ -20,7 +20,7 @@ from rocketpy.connector.backend import Backend
 from rocketpy.connector.consumer import Consumer
 from rocketpy.connector.data_loss import DataLossError, Loss, readable, report
 from rocketpy.connector.fates import Fates, fates_of, is_anew, lost_end
-from rocketpy.connector.offsets import MessageQueue, Positions, SourceOffset
+from rocketpy.connector.offsets import NOTHING, MessageQueue, Positions, SourceOffset
 from rocketpy.connector.planning import (
     Held,
     Ranges,
@@ -67,7 +67,7 @@ class Planner:
 
     def initial(self) -> SourceOffset:
         """Return where a new query begins."""
-        held = _patiently(lambda: held_ranges(self._options, self._backend))
+        held = self._patiently(lambda: held_ranges(self._options, self._backend))
         positions = self._consumer.initial(held)
         return SourceOffset.initial(positions, self._anchors(positions, SourceOffset({}), {}))
 
@@ -126,8 +126,9 @@ class Planner:
         if is_limited:
             waiting = self._admitted(waiting)
         gained = {queue: at for queue, at in positions.items() if begin.positions.get(queue) != at}
-        has_news = bool(gone) or bool(gained.keys() & fates.anew.keys())
-        if not total(waiting) and not has_news:
+        # What retention deleted moves a queue as well, so that the loss is told at once.
+        has_moved = any(part.end != positions.get(q, 0) for q, part in waiting.items())
+        if not has_moved and not gone and not gained.keys() & fates.anew.keys():
             return None
         self._waiting_since = time.monotonic()
         kept, ends = self._kept(begin, fates), {q: part.end for q, part in waiting.items()}
@@ -176,15 +177,15 @@ class Planner:
     def _anchors(
         self, ends: Positions, begin: SourceOffset, gained: Positions
     ) -> dict[MessageQueue, int]:
-        """Return the anchor of each position that has one; what did not move keeps its own."""
+        """Return the anchor of each position; what did not move keeps its own."""
         anchors = {}
         for queue, at in ends.items():
             stays = begin.positions.get(queue) == at and queue not in gained
-            anchor = begin.anchors.get(queue) if stays else None
-            if anchor is None and at > 0:
-                anchor = self._backend.physical_offset(queue, at - 1)
-            if anchor is not None:
-                anchors[queue] = anchor
+            if stays and queue in begin.anchors:
+                anchors[queue] = begin.anchors[queue]
+            elif at > 0:
+                before = self._backend.physical_offset(queue, at - 1)
+                anchors[queue] = NOTHING if before is None else before
         return anchors
 
     # --- what is between two points -------------------------------------------------------------
@@ -202,7 +203,7 @@ class Planner:
         origin = self._consumer.origin(begin.origin_of(stop), stop.positions)
         wanted = {q: at for q, at in stop.positions.items() if origin.get(q, 0) != at}
         topics = {queue.topic for queue in wanted}
-        held = _patiently(lambda: look_at(topics, self._backend).whole()).held
+        held = self._patiently(lambda: look_at(topics, self._backend).whole()).held
         anew = {
             queue: Loss(queue, origin.get(queue, 0), at, "it was made anew after it was planned")
             for queue, at in wanted.items()
@@ -253,9 +254,19 @@ class Planner:
         """Return what a look finds; what cannot be reached is looked for again, at first."""
         if not self._told.get("unreachable"):
             try:
-                return _patiently(lambda: seek().whole())
+                return self._patiently(lambda: seek().whole())
             except UnreachableError:
                 pass
+        return seek()
+
+    def _patiently(self, seek: Callable[[], _Result]) -> _Result:
+        """Return what a look finds; an error that may be over in a moment ends no query."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return seek()
+            except (StoreError, OSError) as cause:
+                log.warning("looking again in %s s: %s", _PAUSE_S, cause)
+                self.sleep(_PAUSE_S)
         return seek()
 
     def _report(self, kind: str, losses: Iterable[Loss]) -> None:
@@ -269,14 +280,3 @@ class Planner:
         if text and self._told.get(kind) != text:
             log.warning("%s", text)
         self._told[kind] = text
-
-
-def _patiently(seek: Callable[[], _Result]) -> _Result:
-    """Return what a look finds; an error that may be over in a moment must not end the query."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return seek()
-        except (StoreError, OSError) as cause:
-            log.warning("looking again in %s s: %s", _PAUSE_S, cause)
-            time.sleep(_PAUSE_S)
-    return seek()

@@ -52,6 +52,8 @@ def kind(of: Fates) -> str:
         pytest.param(3, None, {"unreachable": "EIO"}, "unseen", id="cannot be reached"),
         pytest.param(3, None, {"is_asked": False}, "unasked", id="not named any more"),
         pytest.param(0, (0, 4), {"anchor": None}, "read_on", id="nothing read yet"),
+        pytest.param(3, (3, 4), {"anchor": -1, "places": [None] * 4}, "read_on", id="none before"),
+        pytest.param(3, (0, 4), {"anchor": -1}, "anew", id="none was before it, now there is"),
     ],
 )
 def test_what_became_of_a_queue(

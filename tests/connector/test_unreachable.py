@@ -23,7 +23,7 @@ BOTH = {"topic": "orders,parcels", "startingOffsets": "earliest"}
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "_PAUSE_S", 0)
+    monkeypatch.setattr(planner, "_PAUSE_S", 0)  # between looks
 
 
 @pytest.fixture
