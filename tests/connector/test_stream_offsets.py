@@ -69,6 +69,20 @@ def test_a_new_stream_begins_at_a_time(stream: MakeStream, tmp_path: Path) -> No
         assert stream(topic="orders", startingTimestamp=time).run() == [["then", "after"]]
 
 
+def test_a_new_stream_begins_at_the_time_of_each_queue(stream: MakeStream, tmp_path: Path) -> None:
+    clock = ManualClock()
+    with rocketpy.open(tmp_path / "store", clock=clock) as store:
+        for body in ("first", "second", "third"):
+            for queue_id in range(3):
+                send(store, f"{queue_id} {body}", queue_id=queue_id)
+            clock.advance(1000)
+        third_ms = clock.now_ms() - 1000
+        start = json.dumps({"orders": {"0": third_ms, "rocketpy:1": third_ms - 500}})
+        assert stream(topic="orders", startingTimestamp=start).run() == [
+            ["0 third", "1 third", "2 first", "2 second", "2 third"]
+        ]
+
+
 def test_a_stream_goes_on_exactly_where_its_checkpoint_is(
     stream: MakeStream, store: rocketpy.Store
 ) -> None:
