@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 
+from rocketpy.broker_core.clock import steady_ms
 from rocketpy.broker_core.errors import (
     MemberNotFoundError,
     MemberReplacedError,
@@ -29,6 +30,7 @@ from rocketpy.broker_core.rebalance.catalogue import StrategyChoice
 from rocketpy.broker_core.rebalance.generation import Generation
 from rocketpy.broker_core.rebalance.handover import hand_over, holder
 from rocketpy.broker_core.rebalance.membership import Identity, Member, Members
+from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.lease import LeaseKeeper
 from rocketpy.connector.offsets import Positions
@@ -76,10 +78,13 @@ class GroupMember:
     ) -> None:
         self._who = Identity(*who, uuid.uuid4().hex)
         self._backend, self._lease_ms, self._strategy = backend, lease_ms, strategy
+        self._observer = Observer(backend.store.clock)
         self._member: Member | None = None  # as the store knew it last
+        self._lease_until_ms = 0  # steady
         self._keeper: LeaseKeeper | None = None
         self._no_rebalance_before = 0.0
-        self._hindrance: RocketPyError | None = None  # what the last look ran into
+        self._hindrance: StoreLockedError | None = None  # that the last look ran into
+        self._refusal: RebalanceError | None = None  # of the last try to divide the queues
 
     @property
     def holds(self) -> frozenset[MessageQueue]:
@@ -88,7 +93,8 @@ class GroupMember:
 
     @property
     def _registry(self) -> Registry:
-        return self._backend.registry()  # the backend may have opened its store anew
+        # Made each time: the backend may have opened its store anew.
+        return self._backend.registry(self._observer)
 
     # --- between batches ------------------------------------------------------------------------
 
@@ -154,8 +160,13 @@ class GroupMember:
         if self._hindrance is not None:
             return self._hindrance
         group, name = self._who.group, self._who.name
-        members, generation = self._registry.members(group), self._registry.generation(group)
-        share = generation.of(name) if generation is not None else ()
+        members, generation = self._registry.living(group), self._registry.generation(group)
+        if generation is None or name not in generation.queues:
+            return self._refusal
+        # Whose lease is over by the clock may be dead: then its queues are this member's to read.
+        by_clock = self._registry.members(group)
+        doubtful = [each for each in members if each not in by_clock and each != name]
+        share = [queue for each in (name, *doubtful) for queue in generation.of(each)]
         committed = self._backend.committed(group, sorted({queue.topic for queue in share}))
         holders = {
             queue: holder(queue, members) or "nobody yet"
@@ -167,7 +178,7 @@ class GroupMember:
     def _is_settled(self, done: Positions, held: Held) -> bool:
         """Whether nothing is to be done that needs the lock."""
         group, name = self._who.group, self._who.name
-        members, generation = self._registry.members(group), self._registry.generation(group)
+        members, generation = self._registry.living(group), self._registry.generation(group)
         me = members.get(name)
         if self._member is None or me is None or not self._has_lease():
             return False
@@ -181,47 +192,51 @@ class GroupMember:
         )
 
     def _has_lease(self) -> bool:
-        return self._member is not None and self._member.is_alive(
-            self._backend.store.clock.now_ms()
-        )
+        return self._member is not None and self._steady_ms() < self._lease_until_ms
+
+    def _steady_ms(self) -> int:
+        return steady_ms(self._backend.store.clock)
 
     def _enter(self, topics: tuple[str, ...]) -> None:
         """Join, or see to it that the lease holds."""
+        # Counted from before it is written: the others count from when they see it.
+        until_ms = self._steady_ms() + self._lease_ms
         if self._member is None:
             self._member = self._registry.join(self._who, topics, self._lease_ms)
         elif (fresh := self._fresh(topics)) is not None:
-            self._member = fresh
+            self._member, until_ms = fresh, self._lease_until_ms
         else:
             try:
                 self._member = self._registry.renew(self._who, topics)
             except MemberNotFoundError:
                 log.warning("%s was taken for dead; it joins again", self._who.name)
                 self._member = self._registry.join(self._who, topics, self._lease_ms)
+        self._lease_until_ms = until_ms
         if self._keeper is None:
             self._keeper = LeaseKeeper(self, self._lease_ms / 1000 / _RENEWALS)
 
     def _fresh(self, topics: tuple[str, ...]) -> Member | None:
         """Return this member as the store knows it, if that need not be written anew."""
-        me = self._registry.members(self._who.group).get(self._who.name)
+        me = self._registry.living(self._who.group).get(self._who.name)
         if me is None or (me.token, me.topics) != (self._who.token, topics):
             return None
-        is_long = me.until_ms - self._backend.store.clock.now_ms() > self._lease_ms / 2
+        is_long = self._lease_until_ms - self._steady_ms() > self._lease_ms / 2
         return me if is_long else None
 
     def _rebalance(self) -> None:
         group = self._who.group
-        members, generation = self._registry.members(group), self._registry.generation(group)
+        members, generation = self._registry.living(group), self._registry.generation(group)
         if not self._is_due(members, generation):
             return
         try:
             self._registry.rebalance(group, self._strategy, made_by=self._who.name)
+            self._refusal = None
         except RebalanceError as cause:
             if generation is None:
                 raise
             # One that joins under a name that does not fit must not stop those who read.
             log.warning("group %s stays as it is: %s", group, cause)
-            if self._who.name not in generation.queues:
-                self._hindrance = cause
+            self._refusal = cause
             self._no_rebalance_before = time.monotonic() + _REBALANCE_PAUSE_S
 
     def _is_due(self, members: Members, generation: Generation | None) -> bool:
@@ -263,7 +278,9 @@ class GroupMember:
         try:
             with self._backend.locked():
                 if self._member is not None:
+                    until_ms = self._steady_ms() + self._lease_ms
                     self._member = self._registry.renew(self._who)
+                    self._lease_until_ms = until_ms
         except (MemberNotFoundError, MemberReplacedError) as cause:
             log.warning("%s", cause)  # follow() joins again, or says so
         except (RocketPyError, OSError) as cause:

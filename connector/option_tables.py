@@ -121,7 +121,11 @@ READ_OPTIONS = (
         "A micro-batch waits until so many messages are there, or `maxTriggerDelay` is over.",
     ),
     Option(
-        "maxTriggerDelay", "a time: `30s`, `5m`", "`15m`", "How long `minRowsPerTrigger` may wait."
+        "maxTriggerDelay",
+        "a time: `30s`, `5m`",
+        "`15m`",
+        "How long `minRowsPerTrigger` may wait; how long `availableNow` waits for queues that "
+        "other members still hold.",
     ),
     Option(
         "minPartitions",

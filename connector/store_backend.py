@@ -26,6 +26,7 @@ from rocketpy.broker_core.rebalance.broadcast import (
     read_broadcast_offsets,
     write_broadcast_offsets,
 )
+from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.consume_queue import last_true
@@ -142,9 +143,9 @@ class StoreBackend(LogBackend):
         """
         return lock_of(self.store.root).held(_COMMIT_WAIT_S)
 
-    def registry(self) -> Registry:
+    def registry(self, observer: Observer | None = None) -> Registry:
         """Return the members and generations of the groups."""
-        return Registry(self.store, self.locked)
+        return Registry(self.store, self.locked, observer)
 
     def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
         """Note the next offset to read of some queues, durably."""

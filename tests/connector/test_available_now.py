@@ -10,7 +10,9 @@ from tests.connector.member_queries import Query, locked_elsewhere
 from tests.connector.streams import reader_of, send
 
 import rocketpy
-from rocketpy.broker_core.errors import StoreLockedError
+from rocketpy.broker_core.clock import ManualClock, SystemClock
+from rocketpy.broker_core.errors import RebalanceError, StoreLockedError
+from rocketpy.connector import store_backend
 from rocketpy.connector.membership import QueuesHeldError
 
 
@@ -112,6 +114,25 @@ def test_a_member_does_not_wait_for_a_queue_that_was_read_up_to_the_target(
     assert query.batch() == []
 
 
+def test_a_member_waits_to_see_whether_one_lives_whose_lease_is_over_by_the_clock(
+    store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Query(store, "a"), Query(store, "b")
+    for query in (first, second, first, second):
+        query.batch()
+    for queue_id in range(2):
+        send(store, "new", queue_id=queue_id)
+    first.die()
+    second.die()
+    clock = ManualClock(SystemClock().now_ms() + 60_000)
+    monkeypatch.setattr(store_backend, "SystemClock", lambda: clock)
+    again = Query(store, "b")
+    again.reader.prepareForTriggerAvailableNow()
+    assert again.batch() == [("orders", 1, 3, 4)]
+    when_it_waits(again, lambda: clock.advance(30_000))
+    assert again.batch() == [("orders", 0, 3, 4)]
+
+
 @pytest.mark.parametrize("is_locked", [True, False])
 def test_a_member_that_waited_in_vain_fails_and_says_for_what(
     store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch, is_locked: bool
@@ -127,3 +148,13 @@ def test_a_member_that_waited_in_vain_fails_and_says_for_what(
     )
     with pytest.raises(expected, match=words):
         query.batch()
+
+
+def test_a_member_that_gets_no_queues_because_its_strategy_refuses_fails(
+    store: rocketpy.Store,
+) -> None:
+    Query(store, "a").batch()
+    nearby = Query(store, "b", rebalanceStrategy="machineRoomNearby", maxTriggerDelay="300ms")
+    nearby.reader.prepareForTriggerAvailableNow()
+    with pytest.raises(RebalanceError, match="tells no machine room"):
+        nearby.batch()

@@ -12,9 +12,17 @@ import logging
 from collections import Counter
 from typing import Any, cast
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.property.log_world import Name, World
 from tests.property.sharing import Others, Sharing
 
@@ -271,8 +279,8 @@ def as_text(offset: SourceOffset) -> SourceOffset:
     return again
 
 
-_SETTINGS = settings(max_examples=100, stateful_step_count=30, deadline=None)
-TestLonePlans = LonePlans.TestCase
-TestLonePlans.settings = _SETTINGS
-TestSharedPlans = SharedPlans.TestCase
-TestSharedPlans.settings = _SETTINGS
+@pytest.mark.parametrize("plans", [LonePlans, SharedPlans])
+def test_no_plan_goes_back_and_none_skips(plans: type[Plans]) -> None:
+    run_state_machine_as_test(
+        plans, settings=settings(max_examples=100, stateful_step_count=30, deadline=None)
+    )
