@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from rocketpy.broker_core.clock import steady_ms
 from rocketpy.broker_core.errors import (
@@ -49,19 +49,15 @@ class QueuesHeldError(RocketPyError):
 
     retriable = True
 
-    def __init__(self, who: tuple[str, str], holders: Mapping[MessageQueue, str]) -> None:
-        super().__init__(who, holders)
-        self.who, self.holders = who, holders
+    def __init__(self, group: str, member: str, queues: str) -> None:
+        super().__init__(group, member, queues)
+        self.group, self.member, self.queues = group, member, queues  # and who holds them
 
     def __str__(self) -> str:
-        group, name = self.who
-        queues = ", ".join(
-            f"{queue} (held by {who})" for queue, who in sorted(self.holders.items())
-        )
         return (
-            f"member '{name}' of consumer group '{group}' has queues that others have not handed "
-            f"over yet: {queues}. They do so when their batches are done; run the query again "
-            "then, or let it wait longer: option 'maxTriggerDelay'"
+            f"member '{self.member}' of consumer group '{self.group}' has queues that others have "
+            f"not handed over yet: {self.queues}. They do so when their batches are done; run the "
+            "query again then, or let it wait longer: option 'maxTriggerDelay'"
         )
 
 
@@ -168,12 +164,12 @@ class GroupMember:
         doubtful = [each for each in members if each not in by_clock and each != name]
         share = [queue for each in (name, *doubtful) for queue in generation.of(each)]
         committed = self._backend.committed(group, sorted({queue.topic for queue in share}))
-        holders = {
-            queue: holder(queue, members) or "nobody yet"
+        held = [
+            f"{queue} (held by {holder(queue, members) or 'nobody yet'})"
             for queue in share
             if queue not in self.holds and committed.get(queue, -1) < target.get(queue, -1)
-        }
-        return QueuesHeldError((group, name), holders) if holders else None
+        ]
+        return QueuesHeldError(group, name, ", ".join(held)) if held else None
 
     def _is_settled(self, done: Positions, held: Held) -> bool:
         """Whether nothing is to be done that needs the lock."""

@@ -245,8 +245,7 @@ class Planner:
         is_shared = member is not None and not member.is_broadcasting
         if self._options.fail_on_loss or is_shared:
             return found.whole()
-        reasons = found.unreachable
-        text = f"{UnreachableError(reasons)}. The others are read meanwhile" if reasons else ""
+        text = f"{found.error()}. The others are read meanwhile" if found.unreachable else ""
         self._warn("unreachable", text)
         return found
 

@@ -22,15 +22,14 @@ class UnreachableError(StoreError):
 
     retriable = True
 
-    def __init__(self, reasons: Mapping[str, str]) -> None:
-        super().__init__(reasons)
-        self.reasons = reasons
+    def __init__(self, topics: str) -> None:
+        super().__init__(topics)
+        self.topics = topics  # and why, in words
 
     def __str__(self) -> str:
-        topics = "; ".join(f"{topic} ({reason})" for topic, reason in sorted(self.reasons.items()))
         return (
-            f"topics cannot be reached now: {topics}. Nothing is lost: see to the disk, the mount "
-            "or the permissions and start the query again, it goes on where it was"
+            f"topics cannot be reached now: {self.topics}. Nothing is lost: see to the disk, the "
+            "mount or the permissions and start the query again, it goes on where it was"
         )
 
 
@@ -53,8 +52,13 @@ class Look:
             UnreachableError: some topics cannot be reached.
         """
         if self.unreachable:
-            raise UnreachableError(dict(self.unreachable))
+            raise self.error()
         return self
+
+    def error(self) -> UnreachableError:
+        """Return what to say of those that cannot be reached."""
+        reasons = sorted(self.unreachable.items())
+        return UnreachableError("; ".join(f"{topic} ({reason})" for topic, reason in reasons))
 
 
 def subscribed(options: ReadOptions, backend: Backend) -> list[str]:
@@ -89,7 +93,7 @@ def look(options: ReadOptions, backend: Backend) -> Look:
     try:
         there = {*backend.topics()} & {*subscribed(options, backend)}
     except OSError as cause:
-        raise UnreachableError({"all": str(cause)}) from cause
+        raise UnreachableError(f"all ({cause})") from cause
     found = look_at(there, backend)
     if options.queues is None:
         return found
@@ -126,7 +130,7 @@ def held_ranges(options: ReadOptions, backend: Backend) -> dict[MessageQueue, tu
         try:
             held |= backend.ranges([topic])
         except OSError as cause:
-            raise UnreachableError({topic: str(cause)}) from cause
+            raise UnreachableError(f"{topic} ({cause})") from cause
     if options.queues is None:
         return held
     for queue in sorted(_named_queues(options.queues, backend.broker) - held.keys()):

@@ -94,12 +94,12 @@ class Sharing:
 
     def hindrance(self, target: Positions) -> RocketPyError | None:
         group, others = self._world.group, self._others
-        waits = {
-            queue: "others"
+        waits = [
+            queue
             for queue in target.keys() - others.share - others.taken
             if group.get(queue, -1) < target[queue]
-        }
-        return QueuesHeldError(("g", "me"), waits) if waits else None
+        ]
+        return QueuesHeldError("g", "me", str(waits)) if waits else None
 
     def finish(self, begin: SourceOffset) -> None:
         """The model's member does not leave."""
