@@ -156,6 +156,8 @@ class GroupMember:
         if self._hindrance is not None:
             return self._hindrance
         group, name = self._who.group, self._who.name
+        if not self._has_lease():
+            return MemberNotFoundError(group, name)  # follow() joins again
         members, generation = self._registry.living(group), self._registry.generation(group)
         if generation is None or name not in generation.queues:
             return self._refusal

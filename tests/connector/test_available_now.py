@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.connector.member_queries import Query, locked_elsewhere
-from tests.connector.streams import reader_of, send
+from tests.connector.streams import AVAILABLE_NOW, Stream, reader_of, send
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock, SystemClock
 from rocketpy.broker_core.errors import RebalanceError, StoreLockedError
 from rocketpy.connector import store_backend
 from rocketpy.connector.membership import QueuesHeldError
+
+MakeStream = Callable[..., Stream]
 
 
 @pytest.fixture
@@ -158,3 +162,37 @@ def test_a_member_that_gets_no_queues_because_its_strategy_refuses_fails(
     nearby.reader.prepareForTriggerAvailableNow()
     with pytest.raises(RebalanceError, match="tells no machine room"):
         nearby.batch()
+
+
+# --- in Spark ------------------------------------------------------------------------------------
+
+
+def test_a_query_of_spark_waits_for_its_queue_and_reads_it(
+    stream: MakeStream, store: rocketpy.Store
+) -> None:
+    holder = Query(store, "a")
+    holder.plan()
+    query = started_and_waiting(stream, store)
+    holder.finish()
+    holder.batch()  # hands over one of its two queues
+    send(store, "newer than the target", queue_id=1)
+    query.awaitTermination()
+    assert query.exception() is None
+    assert store.committed("billing", "orders") == {0: 3, 1: 3}
+    assert list(store.members("billing")) == ["a"]
+
+
+def test_a_query_of_spark_can_be_stopped_while_it_waits(
+    stream: MakeStream, store: rocketpy.Store
+) -> None:
+    Query(store, "a").plan()
+    query = started_and_waiting(stream, store)
+    query.stop()
+    assert not query.isActive
+
+
+def started_and_waiting(stream: MakeStream, store: rocketpy.Store) -> StreamingQuery:
+    query = stream(topic="orders", consumerGroup="billing", member="b").start(AVAILABLE_NOW)
+    while "b" not in store.members("billing"):
+        time.sleep(0.05)
+    return query
