@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Clock(Protocol):
@@ -13,6 +13,14 @@ class Clock(Protocol):
         """Return the time now."""
 
 
+@runtime_checkable
+class SteadyClock(Protocol):
+    """Tells a time that only grows, whatever is done to the time of day: for how long it took."""
+
+    def steady_ms(self) -> int:
+        """Return the milliseconds since some moment."""
+
+
 class SystemClock:
     """The machine's clock."""
 
@@ -20,17 +28,31 @@ class SystemClock:
         """Return the time now."""
         return time.time_ns() // 1_000_000
 
+    def steady_ms(self) -> int:
+        """Return the milliseconds since some moment."""
+        return time.monotonic_ns() // 1_000_000
+
 
 class ManualClock:
     """A clock that stands still until it is turned."""
 
     def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
-        self._now_ms = start_ms
+        self._now_ms, self._steady_ms = start_ms, 0
 
     def now_ms(self) -> int:
         """Return the time it was turned to."""
         return self._now_ms
 
+    def steady_ms(self) -> int:
+        """Return how far it was turned forward."""
+        return self._steady_ms
+
     def advance(self, by_ms: int) -> None:
         """Turn the clock forward, or back to try what a jump does."""
         self._now_ms += by_ms
+        self._steady_ms += max(by_ms, 0)
+
+
+def steady_ms(clock: Clock) -> int:
+    """Return a clock's steady time; that of the machine for one that knows the time of day only."""
+    return (clock if isinstance(clock, SteadyClock) else SystemClock()).steady_ms()

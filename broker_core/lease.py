@@ -3,7 +3,8 @@
 `rocketpy/leases/<what>` says who does it and until when. The owner renews it while it works; when
 it dies, the time runs out and the next one takes over, with the next epoch. All of that happens
 under the store's lock, by a clock that is handed in. An owner that was silent for too long learns
-from `require` that it is not the owner any more.
+from `require` that it is not the owner any more. Where the clocks of two machines differ, the next
+one comes early or late; `require`, under the lock, keeps both from doing the same all the same.
 """
 
 from __future__ import annotations

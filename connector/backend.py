@@ -24,6 +24,9 @@ class Backend(Protocol):
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
         """Return the queues of some topics: first offset that is held, and behind the last."""
 
+    def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
+        """Return where in the log a message of a queue lies; None if there is no such entry."""
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the first offset stored at or after a time; the end if there is none."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from rocketpy.broker_core.errors import RocketPyError
@@ -25,28 +26,37 @@ _COMMIT_PAUSE_S = 5.0
 
 
 class Consumer(Protocol):
-    """What the planning of a stream asks."""
+    """What the planning of a stream asks, in this order for each batch."""
 
     def initial(self, held: Held) -> Positions:
         """Return where a new query begins."""
 
-    def arrive(self, held: Held) -> None:
-        """Be there, before anything is read."""
+    def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
+        """Join the group, which reads these topics, before the first read."""
 
     def reading(self, done: Positions) -> Positions:
         """Return the part of a point that speaks of queues that it reads."""
 
-    def own(self, held: Held) -> Held:
-        """Return the queues that it reads, of those that there are."""
+    def follow(self, begin: SourceOffset, done: Positions, held: Held) -> None:
+        """Note what is done: the part of `begin` that still counts. Give up and take queues."""
+
+    def restart(self, first: Positions) -> bool:
+        """Note that queues were made anew, and are read from here; False: not now."""
+
+    def positions(self, done: Positions, held: Held) -> Positions | None:
+        """Return where to read on; None while it may read nothing."""
+
+    def own(self, held: Held, positions: Positions) -> Held:
+        """Return the queues that it reads from such positions, of those that there are."""
 
     def standing(self) -> Positions | None:
         """Return where it reads on in queues that it took up, none of it read yet."""
 
-    def follow(self, begin: SourceOffset, held: Held) -> tuple[Positions, Held]:
-        """Note what is done up to `begin`; return where to read on, and the queues to read."""
-
     def commit(self, done: Positions) -> None:
         """Note what is done."""
+
+    def hindrance(self, target: Positions) -> RocketPyError | None:
+        """Return what keeps it from reading up to a target; None if nothing does."""
 
     def finish(self, begin: SourceOffset) -> None:
         """Note what is done: the query may end now."""
@@ -78,14 +88,27 @@ class LoneConsumer:
         assert options.start is not None
         return resolve(options.start, Place.EARLIEST, held, backend, options.group)
 
-    def arrive(self, held: Held) -> None:
+    def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
         """Do nothing: nobody waits for it."""
 
     def reading(self, done: Positions) -> Positions:
         """Return all of it."""
         return done
 
-    def own(self, held: Held) -> Held:
+    def follow(self, begin: SourceOffset, done: Positions, held: Held) -> None:  # noqa: ARG002
+        """Note what is done."""
+        if not begin.is_initial:
+            self.commit(begin.positions)
+
+    def restart(self, first: Positions) -> bool:  # noqa: ARG002
+        """Do nothing: the checkpoint alone decides where it reads on."""
+        return True
+
+    def positions(self, done: Positions, held: Held) -> Positions:  # noqa: ARG002
+        """Return all of it."""
+        return done
+
+    def own(self, held: Held, positions: Positions) -> Held:  # noqa: ARG002
         """Return all of them."""
         return held
 
@@ -93,16 +116,13 @@ class LoneConsumer:
         """Return nothing: a queue that comes is read from its begin."""
         return None
 
-    def follow(self, begin: SourceOffset, held: Held) -> tuple[Positions, Held]:
-        """Note what is done; return all of both."""
-        if not begin.is_initial:
-            self.commit(begin.positions)
-        return begin.positions, held
-
     def commit(self, done: Positions) -> None:
         """Note what is done, unless that failed a moment ago."""
         if time.monotonic() >= self._no_commit_before:
             self._commit(done)
+
+    def hindrance(self, target: Positions) -> None:
+        """Return nothing: all queues are its own."""
 
     def finish(self, begin: SourceOffset) -> None:
         """Note what is done, even if that failed a moment ago."""
@@ -168,26 +188,35 @@ class MemberConsumer:
         """Return a point without queues: each enters when the member takes it."""
         return {}
 
-    def arrive(self, held: Held) -> None:
+    def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
         """Join the group: a batch that is read again belongs to queues that it may still hold."""
-        self._member.arrive(held)
+        self._member.arrive(topics)
 
     def reading(self, done: Positions) -> Positions:
         """Return where it stands in the queues that it holds."""
         return {queue: done[queue] for queue in self._member.holds & done.keys()}
 
-    def own(self, held: Held) -> Held:
-        """Return the queues that it holds."""
-        return {queue: held[queue] for queue in self._member.holds & held.keys()}
+    def follow(self, begin: SourceOffset, done: Positions, held: Held) -> None:  # noqa: ARG002
+        """Commit what is done, give up and take queues."""
+        self._member.follow(done, held, self._starts)
+
+    def restart(self, first: Positions) -> bool:
+        """Commit where queues that were made anew begin: the group's offset is of the old ones."""
+        return self._member.restart(first)
+
+    def positions(self, done: Positions, held: Held) -> Positions | None:
+        """Return where to read on in the queues that it holds."""
+        found = self._member.positions(done, held)
+        self._positions = found or {}
+        return found
+
+    def own(self, held: Held, positions: Positions) -> Held:
+        """Return the queues that have a position: it holds no others."""
+        return {queue: held[queue] for queue in positions.keys() & held.keys()}
 
     def standing(self) -> Positions | None:
         """Return where it reads on, as the last look told."""
         return self._positions
-
-    def follow(self, begin: SourceOffset, held: Held) -> tuple[Positions, Held]:
-        """Commit what is done, give up and take queues; return where to read on in its own."""
-        self._positions = self._member.follow(begin.positions, held, self._starts)
-        return self._positions, {queue: held[queue] for queue in self._positions}
 
     def _starts(self, held: Held) -> Positions:
         options = self._options
@@ -196,6 +225,10 @@ class MemberConsumer:
 
     def commit(self, done: Positions) -> None:
         """Do nothing: Spark says so after it asked what comes next, and follow() has done it."""
+
+    def hindrance(self, target: Positions) -> RocketPyError | None:
+        """Return what keeps it from its queues: the lock, or others who hold them."""
+        return self._member.hindrance(target)
 
     def finish(self, begin: SourceOffset) -> None:  # noqa: ARG002
         """Leave the group, so that the others need not wait; follow() has committed."""

@@ -53,33 +53,21 @@ def report(losses: Sequence[Loss], *, fail: bool) -> None:
         log.warning("%s", DataLossError(tuple(losses)))
 
 
-def lost_queues(start: Positions, held: Held) -> list[Loss]:
-    """Return queues that are gone, or made anew, since a query was at `start`."""
-    losses = []
-    for queue in sorted(start):
-        if queue not in held:
-            losses.append(Loss(queue, start[queue], None, "there is no such queue any more"))
-        elif start[queue] > held[queue][1]:
-            reason = f"the queue ends at {held[queue][1]}: it was made anew, or its end was lost"
-            losses.append(Loss(queue, held[queue][1], start[queue], reason))
-    return losses
-
-
 def readable(start: Positions, end: Positions, held: Held) -> tuple[Ranges, list[Loss]]:
     """Return what can be read between two points, and what was lost.
 
-    A queue that is only in `end` was found meanwhile: it is read from offset 0. So is one whose
-    end is before its start: it was made anew.
+    A queue that is only in `end` was found meanwhile: it is read from offset 0. One whose end is
+    before its start was made anew, as version 1 of the offsets says it: it is read from its first.
     """
     ranges, losses = Ranges(), list[Loss]()
     for queue in sorted({*start, *end}):
         first, last = start.get(queue, 0), end.get(queue)
+        if last is None or first == last:
+            continue  # nothing of it is to be read
         if queue not in held:
             losses.append(Loss(queue, first, last, "there is no such queue any more"))
             continue
         low, high = held[queue]
-        if last is None or first == last:
-            continue
         if last < first:
             losses.append(Loss(queue, last, first, "the queue was made anew, or its end was lost"))
             first = low

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable
 
+from rocketpy.broker_core.clock import steady_ms
 from rocketpy.broker_core.errors import (
     MemberNotFoundError,
     MemberReplacedError,
@@ -27,8 +28,9 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.catalogue import StrategyChoice
 from rocketpy.broker_core.rebalance.generation import Generation
-from rocketpy.broker_core.rebalance.handover import hand_over
+from rocketpy.broker_core.rebalance.handover import hand_over, holder
 from rocketpy.broker_core.rebalance.membership import Identity, Member, Members
+from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.lease import LeaseKeeper
 from rocketpy.connector.offsets import Positions
@@ -40,6 +42,23 @@ log = logging.getLogger(__name__)
 _RENEWALS = 3  # in the time of a lease
 _REBALANCE_PAUSE_S = 5.0
 Starts = Callable[[Held], Positions]  # where queues begin that the group never read
+
+
+class QueuesHeldError(RocketPyError):
+    """Is raised when AvailableNow waited in vain for queues that other members still hold."""
+
+    retriable = True
+
+    def __init__(self, group: str, member: str, queues: str) -> None:
+        super().__init__(group, member, queues)
+        self.group, self.member, self.queues = group, member, queues  # and who holds them
+
+    def __str__(self) -> str:
+        return (
+            f"member '{self.member}' of consumer group '{self.group}' has queues that others have "
+            f"not handed over yet: {self.queues}. They do so when their batches are done; run the "
+            "query again then, or let it wait longer: option 'maxTriggerDelay'"
+        )
 
 
 class GroupMember:
@@ -55,9 +74,13 @@ class GroupMember:
     ) -> None:
         self._who = Identity(*who, uuid.uuid4().hex)
         self._backend, self._lease_ms, self._strategy = backend, lease_ms, strategy
+        self._observer = Observer(backend.store.clock)
         self._member: Member | None = None  # as the store knew it last
+        self._lease_until_ms = 0  # steady
         self._keeper: LeaseKeeper | None = None
         self._no_rebalance_before = 0.0
+        self._hindrance: StoreLockedError | None = None  # that the last look ran into
+        self._refusal: RebalanceError | None = None  # of the last try to divide the queues
 
     @property
     def holds(self) -> frozenset[MessageQueue]:
@@ -66,46 +89,94 @@ class GroupMember:
 
     @property
     def _registry(self) -> Registry:
-        return self._backend.registry()  # the backend may have opened its store anew
+        # Made each time: the backend may have opened its store anew.
+        return self._backend.registry(self._observer)
 
     # --- between batches ------------------------------------------------------------------------
 
-    def arrive(self, held: Held) -> None:
+    def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
         """Join the group, if it has not yet; follow() does so too."""
         if self._member is None:
             try:
                 with self._backend.locked():
-                    self._enter(held)
+                    self._enter(topics())
             except StoreLockedError as cause:
                 log.warning("member %s joins later: %s", self._who.name, cause)
 
-    def follow(self, done: Positions, held: Held, starts: Starts) -> dict[MessageQueue, int]:
-        """Return where each queue of this member is read on; none while it has no lease.
+    def follow(self, done: Positions, held: Held, starts: Starts) -> None:
+        """Commit what is done, give up what is others', take what is its own and free.
 
-        `done` is where its last batch ended; nothing may be in hand.
+        `done` is where its last batch ended; nothing may be in hand. While another process keeps
+        the lock, everything stays as it is: see hindrance().
 
         Raises:
             MemberReplacedError: another query joined under its name.
         """
+        self._hindrance = None
         try:
             if self._is_settled(done, held):
-                return self._positions(done, held)
+                return
             with self._backend.locked():
-                self._enter(held)
+                self._enter(_topics(held))
                 self._commit(done, held)
                 self._rebalance()
                 self._member = self._registry.hand_over(self._who)
                 self._begin(held, starts)
-            return self._positions(done, held)
         except StoreLockedError as cause:
             # Who has the lock, a broker, keeps the others from taking queues as well.
             log.warning("member %s cannot follow its group now: %s", self._who.name, cause)
-            return self._positions(done, held) if self._has_lease() else {}
+            self._hindrance = cause
+
+    def restart(self, first: Positions) -> bool:
+        """Commit where queues that were made anew are read; False while that cannot be done.
+
+        The group's offset is of their old life: whoever takes them up next would begin there.
+        """
+        try:
+            self._backend.commit(self._who.group, first)
+        except StoreLockedError as cause:
+            log.warning("member %s cannot begin anew now: %s", self._who.name, cause)
+            self._hindrance = cause
+            return False
+        return True
+
+    def positions(self, done: Positions, held: Held) -> dict[MessageQueue, int] | None:
+        """Return where each queue of this member is read on; None while it has no lease."""
+        if not self._has_lease():
+            return None
+        committed = self._committed(held)
+        return {
+            queue: further(done.get(queue), committed.get(queue), held[queue][1])
+            for queue in sorted(self.holds)
+            if queue in held and (queue in done or queue in committed)
+        }
+
+    def hindrance(self, target: Positions) -> RocketPyError | None:
+        """Return what keeps it from reading its queues up to a target, as the last look told."""
+        if self._hindrance is not None:
+            return self._hindrance
+        group, name = self._who.group, self._who.name
+        if not self._has_lease():
+            return MemberNotFoundError(group, name)  # follow() joins again
+        members, generation = self._registry.living(group), self._registry.generation(group)
+        if generation is None or name not in generation.queues:
+            return self._refusal
+        # Whose lease is over by the clock may be dead: then its queues are this member's to read.
+        by_clock = self._registry.members(group)
+        doubtful = [each for each in members if each not in by_clock and each != name]
+        share = [queue for each in (name, *doubtful) for queue in generation.of(each)]
+        committed = self._backend.committed(group, sorted({queue.topic for queue in share}))
+        held = [
+            f"{queue} (held by {holder(queue, members) or 'nobody yet'})"
+            for queue in share
+            if queue not in self.holds and committed.get(queue, -1) < target.get(queue, -1)
+        ]
+        return QueuesHeldError(group, name, ", ".join(held)) if held else None
 
     def _is_settled(self, done: Positions, held: Held) -> bool:
         """Whether nothing is to be done that needs the lock."""
         group, name = self._who.group, self._who.name
-        members, generation = self._registry.members(group), self._registry.generation(group)
+        members, generation = self._registry.living(group), self._registry.generation(group)
         me = members.get(name)
         if self._member is None or me is None or not self._has_lease():
             return False
@@ -119,46 +190,51 @@ class GroupMember:
         )
 
     def _has_lease(self) -> bool:
-        return self._member is not None and self._member.is_alive(
-            self._backend.store.clock.now_ms()
-        )
+        return self._member is not None and self._steady_ms() < self._lease_until_ms
 
-    def _enter(self, held: Held) -> None:
+    def _steady_ms(self) -> int:
+        return steady_ms(self._backend.store.clock)
+
+    def _enter(self, topics: tuple[str, ...]) -> None:
         """Join, or see to it that the lease holds."""
-        topics = _topics(held)
+        # Counted from before it is written: the others count from when they see it.
+        until_ms = self._steady_ms() + self._lease_ms
         if self._member is None:
             self._member = self._registry.join(self._who, topics, self._lease_ms)
         elif (fresh := self._fresh(topics)) is not None:
-            self._member = fresh
+            self._member, until_ms = fresh, self._lease_until_ms
         else:
             try:
                 self._member = self._registry.renew(self._who, topics)
             except MemberNotFoundError:
                 log.warning("%s was taken for dead; it joins again", self._who.name)
                 self._member = self._registry.join(self._who, topics, self._lease_ms)
+        self._lease_until_ms = until_ms
         if self._keeper is None:
             self._keeper = LeaseKeeper(self, self._lease_ms / 1000 / _RENEWALS)
 
     def _fresh(self, topics: tuple[str, ...]) -> Member | None:
         """Return this member as the store knows it, if that need not be written anew."""
-        me = self._registry.members(self._who.group).get(self._who.name)
+        me = self._registry.living(self._who.group).get(self._who.name)
         if me is None or (me.token, me.topics) != (self._who.token, topics):
             return None
-        is_long = me.until_ms - self._backend.store.clock.now_ms() > self._lease_ms / 2
+        is_long = self._lease_until_ms - self._steady_ms() > self._lease_ms / 2
         return me if is_long else None
 
     def _rebalance(self) -> None:
         group = self._who.group
-        members, generation = self._registry.members(group), self._registry.generation(group)
+        members, generation = self._registry.living(group), self._registry.generation(group)
         if not self._is_due(members, generation):
             return
         try:
             self._registry.rebalance(group, self._strategy, made_by=self._who.name)
+            self._refusal = None
         except RebalanceError as cause:
             if generation is None:
                 raise
             # One that joins under a name that does not fit must not stop those who read.
             log.warning("group %s stays as it is: %s", group, cause)
+            self._refusal = cause
             self._no_rebalance_before = time.monotonic() + _REBALANCE_PAUSE_S
 
     def _is_due(self, members: Members, generation: Generation | None) -> bool:
@@ -171,14 +247,6 @@ class GroupMember:
     def _committed(self, held: Held) -> dict[MessageQueue, int]:
         return self._backend.committed(self._who.group, _topics(held))
 
-    def _positions(self, done: Positions, held: Held) -> dict[MessageQueue, int]:
-        committed = self._committed(held)
-        return {
-            queue: _further(done.get(queue), committed.get(queue), held[queue][1])
-            for queue in sorted(self.holds)
-            if queue in held and (queue in done or queue in committed)
-        }
-
     def _ahead(self, done: Positions, held: Held) -> dict[MessageQueue, int]:
         """Return what is done and to be committed, of the queues that it holds."""
         committed = self._committed(held)
@@ -186,7 +254,7 @@ class GroupMember:
             queue: done[queue]
             for queue in self.holds & done.keys()
             if queue in held
-            and _further(done[queue], committed.get(queue), held[queue][1]) != committed.get(queue)
+            and further(done[queue], committed.get(queue), held[queue][1]) != committed.get(queue)
         }
 
     def _commit(self, done: Positions, held: Held) -> None:
@@ -208,7 +276,9 @@ class GroupMember:
         try:
             with self._backend.locked():
                 if self._member is not None:
+                    until_ms = self._steady_ms() + self._lease_ms
                     self._member = self._registry.renew(self._who)
+                    self._lease_until_ms = until_ms
         except (MemberNotFoundError, MemberReplacedError) as cause:
             log.warning("%s", cause)  # follow() joins again, or says so
         except (RocketPyError, OSError) as cause:
@@ -230,7 +300,7 @@ def _topics(held: Held) -> tuple[str, ...]:
     return tuple(sorted({queue.topic for queue in held}))
 
 
-def _further(done: int | None, committed: int | None, end: int) -> int:
+def further(done: int | None, committed: int | None, end: int) -> int:
     """Return the further of two positions; one behind the end is of a queue that was made anew."""
     if done is None or committed is None:
         position = committed if done is None else done

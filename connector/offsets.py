@@ -6,21 +6,28 @@ Spark compares offsets as JSON text and keeps them in the checkpoint, so the for
 `began` is in the end of the first batch: where the query began. Spark does not keep an initial
 offset; asked again after a crash, "latest" would be somewhere else and messages lost. In a query
 that is a member of a group it is in the end of each batch that reads a queue which was another's
-before: where that queue is read on. Such a batch reads the same when it is planned again.
+before: where that queue is read on. The same holds for a queue that was made anew. Such a batch
+reads the same when it is planned again.
+
+`anchors` tell one life of a queue from the next: for each position the physical offset of the
+message before it, or that there was none any more. A topic that was deleted and made anew has
+another message there. At offset 0 a queue has no anchor, in version 1 none has.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
 
 __all__ = [
+    "NOTHING",
     "VERSION",
+    "Anchors",
     "MessageQueue",
     "OffsetFormatError",
     "Positions",
@@ -29,11 +36,13 @@ __all__ = [
     "parse_queue",
 ]
 
-VERSION = 1
+VERSION = 2
+NOTHING = -1  # as an anchor: retention had deleted the message before the position
 _QUEUE = re.compile(r"(?:(?P<broker>.+):)?(?P<id>\d+)")
 
 
 Positions = Mapping[MessageQueue, int]  # the next offset to read of each queue
+Anchors = Mapping[MessageQueue, int]  # the physical offset of the message before each position
 
 
 class OffsetFormatError(RocketPyError):
@@ -56,21 +65,26 @@ class SourceOffset:
 
     positions: Positions
     began: Positions | None = None
+    anchors: Anchors = field(default_factory=dict)
 
     @classmethod
-    def initial(cls, positions: Positions) -> SourceOffset:
+    def initial(cls, positions: Positions, anchors: Anchors) -> SourceOffset:
         """Return the point where a new query begins."""
-        return cls(positions, began=positions)
+        return cls(positions, began=positions, anchors=anchors)
 
     @property
     def is_initial(self) -> bool:
         """Whether nothing was read before this point."""
         return self.began == self.positions
 
-    def advanced(self, positions: Positions, gained: Positions | None = None) -> SourceOffset:
+    def advanced(
+        self, positions: Positions, anchors: Anchors, gained: Positions | None = None
+    ) -> SourceOffset:
         """Return the end of a batch that starts here; `gained` queues start somewhere else."""
         began = self.began if self.is_initial else None
-        return SourceOffset(positions, began={**(began or {}), **gained} if gained else began)
+        if gained:
+            began = {**(began or {}), **gained}
+        return SourceOffset(positions, began, anchors)
 
     def origin_of(self, end: SourceOffset) -> Positions:
         """Return where each queue of a batch starts that goes from here to `end`."""
@@ -82,6 +96,8 @@ class SourceOffset:
     def to_json(self) -> dict[str, Any]:
         """Return the canonical form."""
         offset: dict[str, Any] = {"version": VERSION, "offsets": by_topic(self.positions)}
+        if self.anchors:
+            offset["anchors"] = by_topic(self.anchors)
         if self.began is not None:
             offset["began"] = by_topic(self.began)
         return offset
@@ -98,7 +114,11 @@ class SourceOffset:
             raise OffsetFormatError(str(dict(offset)), f"its version is {version!r}, not {VERSION}")
         try:
             began = offset.get("began")
-            return cls(_positions(offset["offsets"]), None if began is None else _positions(began))
+            return cls(
+                _positions(offset["offsets"]),
+                None if began is None else _positions(began),
+                _positions(offset.get("anchors", {})),
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as cause:
             raise OffsetFormatError(str(dict(offset)), f"it is malformed ({cause!r})") from cause
 

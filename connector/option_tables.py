@@ -75,15 +75,18 @@ READ_OPTIONS = (
     ),
     Option(
         "startingTimestamp",
-        "milliseconds since 1970, or `2026-01-31T08:00:00Z`",
+        'milliseconds since 1970, `2026-01-31T08:00:00Z`, or JSON: `{"orders": {"0": '
+        "1769846400000}}`",
         "",
-        "Starts each queue at the first message stored at this time or later.",
+        "Starts each queue at the first message stored at this time or later; in JSON each queue "
+        "has a time of its own, and those that are not named start at the earliest offset.",
     ),
     Option(
         "endingTimestamp",
         "as `startingTimestamp`",
         "",
-        "Batch only: ends each queue before the first message stored at this time or later.",
+        "Batch only: ends each queue before the first message stored at this time or later; "
+        "queues that JSON does not name end at the latest offset.",
     ),
     Option(
         "startingLogOffset",
@@ -118,7 +121,11 @@ READ_OPTIONS = (
         "A micro-batch waits until so many messages are there, or `maxTriggerDelay` is over.",
     ),
     Option(
-        "maxTriggerDelay", "a time: `30s`, `5m`", "`15m`", "How long `minRowsPerTrigger` may wait."
+        "maxTriggerDelay",
+        "a time: `30s`, `5m`",
+        "`15m`",
+        "How long `minRowsPerTrigger` may wait; how long `availableNow` waits for queues that "
+        "other members still hold.",
     ),
     Option(
         "minPartitions",

@@ -38,18 +38,19 @@ Ranges = dict[MessageQueue, QueueRange]
 def waiting_ranges(start: Positions, held: Held, target: Positions | None) -> Ranges:
     """Return what each queue holds behind `start`, up to `target` if there is one.
 
-    Queues that are not in `start` were found meanwhile, and are read from offset 0; those that are
-    not in `target` came after it was fixed. One that ends before its start was made anew.
+    No queue goes back: one that was read further than the target, by another member or because the
+    query began behind it, stays where it is. Queues that are not in `start` were found meanwhile,
+    and are read from offset 0; those that are not in `target` came after it was fixed.
     """
     waiting = {}
     for queue, (low, high) in held.items():
         first = start.get(queue, 0)
-        begin = low if first > high else max(first, low)
+        assert first <= high, f"{queue} ends at {high}, before {first}"  # see fates.py
         if target is not None:
             if queue not in target and queue not in start:
                 continue
-            high = min(high, target.get(queue, first))
-        waiting[queue] = QueueRange(queue, min(begin, high), high)
+            high = max(first, min(high, target.get(queue, first)))
+        waiting[queue] = QueueRange(queue, min(max(first, low), high), high)
     return waiting
 
 

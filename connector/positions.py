@@ -1,12 +1,13 @@
-"""Where a read starts and ends, as options say it: a word, a time, or offsets by queue."""
+"""Where a read starts and ends, as options say it: a word, a time, offsets or times by queue."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
+from typing import cast
 
 from rocketpy.connector.backend import Backend
 from rocketpy.connector.offsets import MessageQueue, parse_queue
@@ -17,6 +18,7 @@ _EARLIEST, _LATEST = -2, -1  # as Kafka's connector has them in its JSON
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 _EXAMPLE = """'earliest', 'latest', 'group', or JSON like {"orders": {"0": 42, "1": -2}}"""
 _TIME_EXAMPLE = "milliseconds since 1970, or a time like 2026-01-31T08:00:00Z"
+_TIMES_EXAMPLE = """JSON like {"orders": {"0": 1769846400000, "1": "2026-01-31T08:00:00Z"}}"""
 
 
 class Place(Enum):
@@ -44,14 +46,26 @@ class AtTime:
     must_match: bool = False
 
 
-Position = Place | ByQueue | AtTime
+@dataclass(frozen=True, slots=True)
+class TimesByQueue:
+    """Times in ms by topic and queue; queues that are not named take the bound of the range."""
+
+    option: str
+    times: Mapping[str, Mapping[str, int]]
+    must_match: bool = False
+
+
+Position = Place | ByQueue | AtTime | TimesByQueue
 
 
 def parse_position(given: Given, offsets: str, timestamp: str, default: Place) -> Position:
     """Read the pair of options that say where a read starts, or where it ends."""
     given.refuse_together(offsets, timestamp)
     if timestamp in given:
-        return AtTime(timestamp, parse_time(timestamp, given.required(timestamp)))
+        text = given.required(timestamp)
+        if text.startswith("{"):
+            return TimesByQueue(timestamp, _times(timestamp, given.json(timestamp, _TIMES_EXAMPLE)))
+        return AtTime(timestamp, parse_time(timestamp, text))
     value = given.text(offsets)
     if value is None:
         return default
@@ -64,20 +78,35 @@ def parse_position(given: Given, offsets: str, timestamp: str, default: Place) -
 
 
 def _checked(option: str, nested: object) -> Mapping[str, Mapping[str, int]]:
+    for topic, key, offset in _entries(option, nested, _EXAMPLE):
+        if type(offset) is not int or offset < _EARLIEST:
+            reason = f"is {offset!r} for {topic}/{key}; give an offset, -2 (earliest) or -1"
+            raise OptionError(option, f"{reason} (latest)")
+    return cast(Mapping[str, Mapping[str, int]], nested)
+
+
+def _times(option: str, nested: object) -> Mapping[str, Mapping[str, int]]:
+    times: dict[str, dict[str, int]] = {}
+    for topic, key, time in _entries(option, nested, _TIMES_EXAMPLE):
+        if type(time) not in (int, str):
+            raise OptionError(option, f"is {time!r} for {topic}/{key}; give {_TIME_EXAMPLE}")
+        times.setdefault(topic, {})[key] = parse_time(option, str(time))
+    return times
+
+
+def _entries(option: str, nested: object, example: str) -> Iterator[tuple[str, str, object]]:
+    """Yield what JSON says by topic and queue."""
     if not isinstance(nested, dict):
-        raise OptionError(option, f"is no JSON object; give {_EXAMPLE}")
+        raise OptionError(option, f"is no JSON object; give {example}")
     for topic, queues in nested.items():
         if not isinstance(queues, dict):
-            raise OptionError(option, f"has no queues for '{topic}'; give {_EXAMPLE}")
-        for key, offset in queues.items():
+            raise OptionError(option, f"has no queues for '{topic}'; give {example}")
+        for key, value in queues.items():
             try:
                 parse_queue(topic, key)
             except ValueError as cause:
                 raise OptionError(option, f"of topic '{topic}': {cause}") from cause
-            if type(offset) is not int or offset < _EARLIEST:
-                reason = f"is {offset!r} for {topic}/{key}; give an offset, -2 (earliest) or -1"
-                raise OptionError(option, f"{reason} (latest)")
-    return nested
+            yield topic, key, value
 
 
 def parse_time(option: str, value: str) -> int:
@@ -105,17 +134,31 @@ def resolve(
     if isinstance(position, Place):
         return _resolve_place(position, bound, held, backend, group)
     if isinstance(position, AtTime):
-        return {queue: _at_time(position, queue, held[queue][1], backend) for queue in held}
+        return {queue: _at_time(position, position.time_ms, queue, held, backend) for queue in held}
     offsets = {queue: _bound(held[queue], bound) for queue in held}
-    for topic, queues in position.offsets.items():
-        for key, offset in queues.items():
-            queue = parse_queue(topic, key, backend.broker)
-            if queue not in held:
-                known = ", ".join(map(str, sorted(held)))
-                raise OptionError(position.option, f"there is no queue {queue}; there are {known}")
-            special = {_EARLIEST: held[queue][0], _LATEST: held[queue][1]}
-            offsets[queue] = special.get(offset, offset)
+    if isinstance(position, TimesByQueue):
+        named = _named(position.option, position.times, held, backend.broker)
+        timed = {q: _at_time(position, at, q, held, backend) for q, at in named.items()}
+        return offsets | timed
+    for queue, offset in _named(position.option, position.offsets, held, backend.broker).items():
+        special = {_EARLIEST: held[queue][0], _LATEST: held[queue][1]}
+        offsets[queue] = special.get(offset, offset)
     return offsets
+
+
+def _named(
+    option: str, nested: Mapping[str, Mapping[str, int]], held: Held, broker: str
+) -> dict[MessageQueue, int]:
+    """Return what an option says of each queue that it names."""
+    named = {
+        parse_queue(topic, key, broker): value
+        for topic, queues in nested.items()
+        for key, value in queues.items()
+    }
+    for queue in named.keys() - held.keys():
+        known = ", ".join(map(str, sorted(held)))
+        raise OptionError(option, f"there is no queue {queue}; there are {known}")
+    return named
 
 
 def _resolve_place(
@@ -132,10 +175,13 @@ def _bound(held: tuple[int, int], place: Place) -> int:
     return held[0] if place is Place.EARLIEST else held[1]
 
 
-def _at_time(position: AtTime, queue: MessageQueue, end: int, backend: Backend) -> int:
-    offset = min(backend.offset_by_time(queue, position.time_ms), end)
+def _at_time(
+    position: AtTime | TimesByQueue, time_ms: int, queue: MessageQueue, held: Held, backend: Backend
+) -> int:
+    end = held[queue][1]
+    offset = min(backend.offset_by_time(queue, time_ms), end)
     if offset == end and position.must_match:
-        reason = f"{queue} has no message stored at {position.time_ms} ms or later"
+        reason = f"{queue} has no message stored at {time_ms} ms or later"
         raise OptionError(
             position.option, f"{reason}; give an earlier time, or startingTimestampStrategy=latest"
         )

@@ -21,7 +21,7 @@ from rocketpy.connector.member_options import MemberOptions
 from rocketpy.connector.offsets import parse_queue
 from rocketpy.connector.option_tables import READ_OPTIONS
 from rocketpy.connector.options import Given, OptionError
-from rocketpy.connector.positions import AtTime, Place, Position, parse_position
+from rocketpy.connector.positions import AtTime, Place, Position, TimesByQueue, parse_position
 
 VIEWS = ("messages", "queues", "index", "groups", "topics")
 _STREAMING_VIEWS = ("messages", "queues")
@@ -87,7 +87,7 @@ class ReadOptions:
         if commits and group is None:
             raise OptionError("commitOffsets", "needs a group; give 'consumerGroup' as well")
         start, end = _start(given, group), _end(given, group)
-        _check_times(start, end)
+        _check_times(start, end, scans_log)
         return cls(
             path=path,
             topics=_topics(given),
@@ -136,7 +136,8 @@ class ReadOptions:
             OptionError: an option is for batch only.
         """
         if self.end is not None:
-            option = self.end.option if isinstance(self.end, AtTime) else "endingOffsets"
+            is_time = isinstance(self.end, AtTime | TimesByQueue)
+            option = "endingTimestamp" if is_time else "endingOffsets"
             raise OptionError(option, "a stream has no end; leave it out")
         if self.log_start is not None or self.log_end is not None:
             option = "startingLogOffset" if self.log_start is not None else "endingLogOffset"
@@ -237,7 +238,7 @@ def _start(given: Given, group: str | None) -> Position | None:
     if "startingOffsets" in given or "startingTimestamp" in given:
         start = parse_position(given, "startingOffsets", "startingTimestamp", Place.EARLIEST)
         _check_group(start, "startingOffsets", group)
-        if isinstance(start, AtTime):
+        if isinstance(start, AtTime | TimesByQueue):
             return with_changes(start, must_match=strategy == "error")
     else:
         start = None
@@ -264,7 +265,11 @@ def _log_end(given: Given) -> int | None:
     return end
 
 
-def _check_times(start: Position | None, end: Position | None) -> None:
+def _check_times(start: Position | None, end: Position | None, scans_log: bool) -> None:
+    for position in (start, end):
+        if scans_log and isinstance(position, TimesByQueue):
+            reason = "has times by queue, which scan=commitlog does not know; give one time"
+            raise OptionError(position.option, reason)
     if isinstance(start, AtTime) and isinstance(end, AtTime) and end.time_ms < start.time_ms:
         reason = f"is {end.time_ms} ms, before 'startingTimestamp', {start.time_ms} ms"
         raise OptionError("endingTimestamp", f"{reason}; nothing is between them")

@@ -18,6 +18,7 @@ from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
     CorruptStoreError,
     OffsetOutOfRangeError,
+    StoreNotFoundError,
     TopicNotFoundError,
 )
 from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
@@ -25,6 +26,7 @@ from rocketpy.broker_core.rebalance.broadcast import (
     read_broadcast_offsets,
     write_broadcast_offsets,
 )
+from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.consume_queue import last_true
@@ -33,6 +35,7 @@ from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.lookup import find_by_key, records_at
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.storage.support import is_store
 from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.log_backend import LogBackend
 from rocketpy.connector.offsets import MessageQueue, Positions
@@ -60,7 +63,13 @@ class StoreBackend(LogBackend):
         self.store.parts.forget_files()
 
     def topics(self) -> Sequence[str]:
-        """Return the names of all topics."""
+        """Return the names of all topics.
+
+        Raises:
+            StoreNotFoundError: the store is not there (any more): a folder that is not mounted.
+        """
+        if not is_store(self._path):
+            raise StoreNotFoundError(self._path)
         return sorted({*self.store.topics.all(), *self.store.parts.queues.topics()})
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
@@ -104,6 +113,11 @@ class StoreBackend(LogBackend):
         """Return the reader of one queue."""
         return QueueReader(self.store.parts, queue.topic, queue.queue_id)
 
+    def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
+        """Return where in the log a message of a queue lies; None if there is no such entry."""
+        unit = self.reader(queue).queue.unit(queue_offset)
+        return None if unit is None or unit.is_filler else unit.physical_offset
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the first offset stored at or after a time; the end if there is none."""
         return self.reader(queue).offset_by_time(time_ms)
@@ -129,9 +143,9 @@ class StoreBackend(LogBackend):
         """
         return lock_of(self.store.root).held(_COMMIT_WAIT_S)
 
-    def registry(self) -> Registry:
+    def registry(self, observer: Observer | None = None) -> Registry:
         """Return the members and generations of the groups."""
-        return Registry(self.store, self.locked)
+        return Registry(self.store, self.locked, observer)
 
     def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
         """Note the next offset to read of some queues, durably."""

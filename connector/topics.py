@@ -1,11 +1,64 @@
-"""Which queues a read is about."""
+"""Which queues a read is about, and which of them can be looked at now.
+
+A queue that cannot be reached (no permission, a stale mount, an I/O error) is not gone: nothing of
+it is lost, and nothing may be concluded from not seeing it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from rocketpy.broker_core.errors import StoreError, TopicNotFoundError
 from rocketpy.connector.backend import Backend
 from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.options import OptionError
+from rocketpy.connector.planning import Held
 from rocketpy.connector.read_options import ReadOptions
+
+
+class UnreachableError(StoreError):
+    """Is raised when topics cannot be looked at now; that says nothing of their messages."""
+
+    retriable = True
+
+    def __init__(self, topics: str) -> None:
+        super().__init__(topics)
+        self.topics = topics  # and why, in words
+
+    def __str__(self) -> str:
+        return (
+            f"topics cannot be reached now: {self.topics}. Nothing is lost: see to the disk, the "
+            "mount or the permissions and start the query again, it goes on where it was"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The queues that were asked for, as they are at one moment."""
+
+    held: Held
+    unreachable: Mapping[str, str] = field(default_factory=dict)  # topics, and why
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that there are, also those that cannot be reached."""
+        return tuple(sorted({*self.unreachable, *(queue.topic for queue in self.held)}))
+
+    def whole(self) -> Look:
+        """Return it if it shows all that was asked for.
+
+        Raises:
+            UnreachableError: some topics cannot be reached.
+        """
+        if self.unreachable:
+            raise self.error()
+        return self
+
+    def error(self) -> UnreachableError:
+        """Return what to say of those that cannot be reached."""
+        reasons = sorted(self.unreachable.items())
+        return UnreachableError("; ".join(f"{topic} ({reason})" for topic, reason in reasons))
 
 
 def subscribed(options: ReadOptions, backend: Backend) -> list[str]:
@@ -21,31 +74,76 @@ def subscribed(options: ReadOptions, backend: Backend) -> list[str]:
     return sorted([*named, retry])
 
 
-def held_ranges(
-    options: ReadOptions, backend: Backend, *, must_exist: bool = True
-) -> dict[MessageQueue, tuple[int, int]]:
-    """Return the offsets that the queues in question hold, as they are now.
+def is_asked_for(options: ReadOptions, queue: MessageQueue, broker: str) -> bool:
+    """Whether the options name a queue, be it there or not."""
+    if queue.topic == options.retry_topic:
+        return True
+    if options.queues is not None:
+        return queue in _named_queues(options.queues, broker)
+    return options.is_wanted(queue.topic)
+
+
+def look(options: ReadOptions, backend: Backend) -> Look:
+    """Return the queues that the options name, of those that there are now.
 
     Raises:
-        TopicNotFoundError: a topic that is named does not exist, and must.
-        OptionError: a queue that is named does not exist, and must.
+        StoreNotFoundError: there is no store (any more).
+        UnreachableError: not even its topics can be listed.
     """
-    topics = subscribed(options, backend)
-    if not must_exist:
-        topics = sorted({*topics} & {*backend.topics()})
-    held = backend.ranges(topics)
+    try:
+        there = {*backend.topics()} & {*subscribed(options, backend)}
+    except OSError as cause:
+        raise UnreachableError(f"all ({cause})") from cause
+    found = look_at(there, backend)
+    if options.queues is None:
+        return found
+    asked = {
+        queue: held for queue, held in found.held.items() if _is_chosen(options, queue, backend)
+    }
+    return Look(asked, found.unreachable)
+
+
+def look_at(topics: Collection[str], backend: Backend) -> Look:
+    """Return all queues of some topics, of those that there are now."""
+    held: dict[MessageQueue, tuple[int, int]] = {}
+    unreachable: dict[str, str] = {}
+    for topic in sorted(topics):
+        try:
+            held |= backend.ranges([topic])
+        except TopicNotFoundError:
+            pass  # it went a moment ago
+        except OSError as cause:
+            unreachable[topic] = str(cause)
+    return Look(held, unreachable)
+
+
+def held_ranges(options: ReadOptions, backend: Backend) -> dict[MessageQueue, tuple[int, int]]:
+    """Return the offsets that the queues hold which the options name; all of them must be there.
+
+    Raises:
+        TopicNotFoundError: a topic that is named does not exist.
+        OptionError: a queue that is named does not exist.
+        UnreachableError: a topic cannot be reached.
+    """
+    held: dict[MessageQueue, tuple[int, int]] = {}
+    for topic in subscribed(options, backend):
+        try:
+            held |= backend.ranges([topic])
+        except OSError as cause:
+            raise UnreachableError(f"{topic} ({cause})") from cause
     if options.queues is None:
         return held
-    wanted = {
-        parse_queue(topic, key, backend.broker)
-        for topic, keys in options.queues.items()
-        for key in keys
-    }
-    for queue in sorted(wanted - held.keys()):
+    for queue in sorted(_named_queues(options.queues, backend.broker) - held.keys()):
         known = ", ".join(map(str, sorted(held)))
-        if must_exist:
-            raise OptionError("queues", f"there is no queue {queue}; there are {known}")
-    retry = options.retry_topic
-    return {
-        queue: bounds for queue, bounds in held.items() if queue in wanted or queue.topic == retry
-    }
+        raise OptionError("queues", f"there is no queue {queue}; there are {known}")
+    return {queue: bounds for queue, bounds in held.items() if _is_chosen(options, queue, backend)}
+
+
+def _is_chosen(options: ReadOptions, queue: MessageQueue, backend: Backend) -> bool:
+    return is_asked_for(options, queue, backend.broker)
+
+
+def _named_queues(queues: Mapping[str, tuple[str, ...]], broker: str) -> frozenset[MessageQueue]:
+    return frozenset(
+        parse_queue(topic, key, broker) for topic, keys in queues.items() for key in keys
+    )

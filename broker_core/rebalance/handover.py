@@ -12,7 +12,7 @@ What a queue is to a member:
     HELD     -> LEAVING   a new generation gives the queue to another
     LEAVING  -> FOREIGN   hand_over(): the batch is done, its offset committed; so acknowledged
     LEAVING  -> HELD      a newer generation gives it back before that
-    WAITING  -> FREE      the holder hands it over, leaves, or its lease is over (bury())
+    WAITING  -> FREE      the holder hands it over, leaves, or is dead (observer.py)
 
 H1  A queue is held by at most one member.
 H2  A member that is not in the table holds nothing, so one whose lease was over begins anew.
@@ -56,11 +56,6 @@ def queue_state(
     if not is_own:
         return QueueState.FOREIGN
     return QueueState.FREE if held_by is None else QueueState.WAITING
-
-
-def bury(members: Members, now_ms: int) -> dict[str, Member]:
-    """Return those who live; what the others held is free."""
-    return {name: each for name, each in members.items() if each.is_alive(now_ms)}
 
 
 def join(members: Members, newcomer: Member) -> dict[str, Member]:

@@ -1,7 +1,8 @@
 """The members of a consumer group, each with a lease: `rocketpy/members/<group>.json`.
 
-Whoever's lease is over is dead to the others. A member names the queues that it reads (`holds`);
-no two members hold the same queue, as only handover.py gives and takes them.
+Whoever's lease is over is dead to the others, as each of them sees it (observer.py). A member names
+the queues that it reads (`holds`); no two members hold the same queue, as only handover.py gives
+and takes them.
 Writers hold the store's lock; readers see one whole version.
 """
 
@@ -42,12 +43,12 @@ class Member:
     topics: tuple[str, ...]
     joined_ms: int
     lease_ms: int
-    until_ms: int  # when the lease is over
+    until_ms: int  # when the lease is over, by its own machine's clock
     acknowledged: int = 0  # the newest generation of which it holds no queue of others
     holds: frozenset[MessageQueue] = frozenset()
 
     def is_alive(self, now_ms: int) -> bool:
-        """Whether its lease is not over."""
+        """Whether its lease is not over by a clock; that of another machine may be wrong."""
         return now_ms < self.until_ms
 
 

@@ -1,7 +1,7 @@
 """Members and generations of a store's groups, read and changed: the door for stores and Spark.
 
 Every change is made under the store's lock, on the newest state, and is durable on return; dead
-members are removed with it. Time is the store's clock.
+members are removed with it. Who is dead is for the observer to say: see observer.py.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from rocketpy.broker_core.rebalance.membership import (
     read_members,
     write_members,
 )
+from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.situation import StoreSurvey
 from rocketpy.broker_core.storage.store import MessageStore
 
@@ -42,9 +43,13 @@ class Registry:
     """The members and generations of one store. `locked` holds the store's lock; it may nest."""
 
     def __init__(
-        self, store: MessageStore, locked: Callable[[], AbstractContextManager[None]]
+        self,
+        store: MessageStore,
+        locked: Callable[[], AbstractContextManager[None]],
+        observer: Observer | None = None,
     ) -> None:
         self._store, self.locked = store, locked
+        self._observer = observer or Observer(store.clock)
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -53,8 +58,13 @@ class Registry:
         return groups_with_members(self._store.root)
 
     def members(self, group: str) -> dict[str, Member]:
-        """Return the members of a group that live."""
-        return handover.bury(read_members(self._store.root, group), self._now_ms())
+        """Return the members of a group whose leases are not over by this machine's clock."""
+        now_ms, found = self._now_ms(), read_members(self._store.root, group)
+        return {name: each for name, each in found.items() if each.is_alive(now_ms)}
+
+    def living(self, group: str) -> dict[str, Member]:
+        """Return the members of a group that live, as far as this process has seen."""
+        return self._observer.living(group, read_members(self._store.root, group))
 
     def generation(self, group: str) -> Generation | None:
         """Return the newest generation of a group."""
@@ -125,7 +135,7 @@ class Registry:
         Without a strategy it is that of the newest generation, or averagely.
         """
         with self.locked():
-            members, before = self.members(group), self.generation(group)
+            members, before = self.living(group), self.generation(group)
             chosen = strategy or parse_strategy(before.strategy if before else DEFAULT)
             survey = StoreSurvey(self._store)
             situation = survey.situation(group, members, with_lag=chosen.is_joint)
@@ -151,7 +161,7 @@ class Registry:
         root = self._store.root
         with self.locked():
             before = read_members(root, group)
-            alive = handover.bury(before, self._now_ms())
+            alive = self._observer.living(group, before)
             if keep in before:
                 alive[keep] = before[keep]
             for name in sorted(before.keys() - alive.keys()):
@@ -159,4 +169,5 @@ class Registry:
             after = edit(alive)
             if after != before:
                 write_members(root, group, after, self._store.parts.disk)
+                self._observer.see(group, after)
             return after

@@ -14,11 +14,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from rocketpy.broker_core.lazy import lazy_property
+
 _MOST_COMMITS = 200  # that are looked through
 
 
 @dataclass(frozen=True, slots=True)
-from rocketpy.broker_core.lazy import lazy_property
 class Commit:
     """A commit with a note in its userMetadata, and how much it wrote."""
 

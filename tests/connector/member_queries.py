@@ -10,6 +10,7 @@ from tests.connector.streams import reader_of
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock, SystemClock
+from rocketpy.broker_core.errors import StoreLockedError
 from rocketpy.connector.consumer import MemberConsumer
 from rocketpy.connector.offsets import SourceOffset
 from rocketpy.connector.partitions import QueuePartition
@@ -76,6 +77,11 @@ class Query:
         assert isinstance(consumer, MemberConsumer)
         if consumer._member._keeper is not None:  # else it has not joined yet
             consumer._member._keeper.stop()
+
+
+def locked_elsewhere() -> Any:
+    """Be the lock of a store that another process keeps."""
+    raise StoreLockedError("store", 1, 1.0)
 
 
 def bury_the_dead(store: rocketpy.Store, *alive: Query) -> None:

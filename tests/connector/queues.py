@@ -53,6 +53,9 @@ class Shelf:
             if queue.topic in topics
         }
 
+    def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
+        raise NotImplementedError
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         return self.low + sum(stored < time_ms for stored in self.times[queue])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -192,6 +193,13 @@ def test_an_end_before_the_place_of_a_group_reads_nothing_twice(
         ({"startingTimestamp": "2023-11-14T22:13:27Z"}, between(7, EACH)),
         ({"startingTimestamp": T0 + 99_000}, set()),
         ({"endingTimestamp": T0 - 1}, set()),
+        (
+            {
+                "startingTimestamp": json.dumps({"orders": {"0": T0 + 7000}}),
+                "endingTimestamp": json.dumps({"orders": {"1": T0 + 2000}}),
+            },
+            {(0, at) for at in range(7, EACH)} | {(1, 0), (1, 1)},
+        ),
     ],
 )
 def test_times_bound_from_the_start_on_and_before_the_end(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.connector.queues import q
 
-from rocketpy.connector.data_loss import DataLossError, Loss, lost_queues, readable, report
+from rocketpy.connector.data_loss import DataLossError, Loss, readable, report
 from rocketpy.connector.offsets import MessageQueue
 
 HELD = (5, 20)
@@ -75,26 +75,6 @@ def test_a_queue_that_is_gone_is_lost() -> None:
 def test_a_new_queue_is_read_from_its_beginning() -> None:
     ranges, losses = readable({}, {q(1): 4}, {q(1): (0, 9)})
     assert ((ranges[q(1)].start, ranges[q(1)].end), losses) == ((0, 4), [])
-
-
-@pytest.mark.parametrize(
-    ("start", "held", "lost"),
-    [
-        pytest.param({0: 3}, {0: (0, 9)}, [], id="still there"),
-        pytest.param({0: 9}, {0: (0, 9)}, [], id="at the end"),
-        pytest.param({0: 3}, {0: (5, 9)}, [], id="retention shows when the batch is planned"),
-        pytest.param({0: 3}, {}, [(0, 3, None)], id="gone"),
-        pytest.param({0: 12}, {0: (0, 9)}, [(0, 9, 12)], id="made anew"),
-        pytest.param({}, {0: (0, 9)}, [], id="new"),
-    ],
-)
-def test_queues_that_are_gone_or_made_anew_are_noticed(
-    start: dict[int, int],
-    held: dict[int, tuple[int, int]],
-    lost: list[tuple[int, int, int | None]],
-) -> None:
-    found = lost_queues({q(i): at for i, at in start.items()}, {q(i): h for i, h in held.items()})
-    assert [loss[:3] for loss in found] == [(q(i), first, last) for i, first, last in lost]
 
 
 def test_a_loss_stops_the_query_and_says_exactly_which_and_how_to_go_on() -> None:

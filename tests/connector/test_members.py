@@ -7,15 +7,20 @@ import json
 import shutil
 import threading
 import time
-from typing import Any
 
 import pytest
-from tests.connector.member_queries import LONG_AFTER_MS, Query, bury_the_dead
+from tests.connector.member_queries import (
+    LONG_AFTER_MS,
+    Query,
+    bury_the_dead,
+    locked_elsewhere,
+)
 from tests.connector.streams import send
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock, SystemClock
-from rocketpy.broker_core.errors import MemberReplacedError, RebalanceError, StoreLockedError
+from rocketpy.broker_core.errors import MemberReplacedError, RebalanceError
+from rocketpy.connector import store_backend
 from rocketpy.connector.data_loss import DataLossError
 from rocketpy.connector.lease import THREAD_NAME
 
@@ -110,6 +115,37 @@ def test_a_member_taken_for_dead_commits_nothing_and_begins_anew(store: rocketpy
     first.batch()
     assert (first.queues(), second.queues()) == ([0, 1], [2, 3])
     assert store.committed("billing", "orders") == dict.fromkeys(range(4), 10)
+
+
+@pytest.mark.parametrize("off_by_ms", [-300_000, 300_000])
+def test_a_member_whose_clock_is_wrong_takes_nobody_for_dead_who_lives(
+    store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch, off_by_ms: int
+) -> None:
+    first = Query(store, "a")
+    first.plan()
+    wrong = ManualClock(SystemClock().now_ms() + off_by_ms)
+    monkeypatch.setattr(store_backend, "SystemClock", lambda: wrong)
+    second = Query(store, "b")
+    assert second.batch() == []  # what the first has in its hand
+    wrong.advance(29_000)
+    assert second.batch() == []
+    first.finish()
+    first.batch()
+    assert (first.queues(), second.queues()) == ([0, 1], [])
+
+
+def test_a_member_is_dead_to_who_saw_it_silent_for_its_lease(
+    store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Query(store, "a")
+    first.plan()
+    first.die()
+    clock = ManualClock(SystemClock().now_ms() - 300_000)  # by it the lease lasts on
+    monkeypatch.setattr(store_backend, "SystemClock", lambda: clock)
+    second = Query(store, "b")
+    assert second.batch() == []
+    clock.advance(30_000)
+    assert second.batch() == [("orders", queue_id, 0, 10) for queue_id in range(4)]
 
 
 def test_a_second_query_of_the_same_name_stops_the_first(store: rocketpy.Store) -> None:
@@ -232,13 +268,11 @@ def test_a_member_without_a_lease_plans_nothing_while_the_store_is_locked(
     backend = query.reader._backend
     monkeypatch.setattr(backend, "locked", locked_elsewhere)
     assert query.batch() == [("orders", 0, 10, 11)]
-    monkeypatch.setattr(backend.store, "clock", ManualClock(SystemClock().now_ms() + LONG_AFTER_MS))
+    later = ManualClock()
+    later.advance(SystemClock().steady_ms() + LONG_AFTER_MS)
+    monkeypatch.setattr(backend.store, "clock", later)
     send(store, "newer")
     assert query.batch() == []
-
-
-def locked_elsewhere() -> Any:
-    raise StoreLockedError("store", 1, 1.0)
 
 
 def test_a_topic_that_goes_with_unread_messages_is_a_loss(store: rocketpy.Store) -> None:

@@ -28,11 +28,13 @@ def text(offset: SourceOffset) -> str:
     return json.dumps(offset.to_json())
 
 
-@given(positions, st.none() | positions)
+@given(positions, st.none() | positions, positions)
 def test_an_offset_is_the_same_after_a_round_trip(
-    at: dict[MessageQueue, int], began: dict[MessageQueue, int] | None
+    at: dict[MessageQueue, int],
+    began: dict[MessageQueue, int] | None,
+    anchors: dict[MessageQueue, int],
 ) -> None:
-    offset = SourceOffset(at, began)
+    offset = SourceOffset(at, began, anchors)
     assert SourceOffset.from_json(json.loads(text(offset))) == offset
 
 
@@ -40,10 +42,9 @@ def test_an_offset_is_the_same_after_a_round_trip(
 def test_equal_offsets_are_equal_text(at: dict[MessageQueue, int], random: Any) -> None:
     shuffled = list(at.items())
     random.shuffle(shuffled)
-    assert text(SourceOffset(dict(shuffled))) == text(SourceOffset(at))
-    assert text(SourceOffset.from_json(json.loads(text(SourceOffset(at))))) == text(
-        SourceOffset(at)
-    )
+    offset = SourceOffset(at, anchors=at)
+    assert text(SourceOffset(dict(shuffled), anchors=dict(shuffled))) == text(offset)
+    assert text(SourceOffset.from_json(json.loads(text(offset)))) == text(offset)
 
 
 def test_topics_and_queues_are_sorted_queues_by_number() -> None:
@@ -54,21 +55,31 @@ def test_topics_and_queues_are_sorted_queues_by_number() -> None:
 
 def test_the_form_is_this_one() -> None:
     at = {MessageQueue("orders", "rocketpy", 0): 5}
-    expected = {"version": 1, "offsets": {"orders": {"rocketpy:0": 5}}}
+    expected = {"version": 2, "offsets": {"orders": {"rocketpy:0": 5}}}
     assert SourceOffset(at).to_json() == expected
-    assert SourceOffset.initial(at).to_json() == expected | {"began": expected["offsets"]}
+    anchors = {queue: 4711 for queue in at}
+    assert SourceOffset.initial(at, anchors).to_json() == expected | {
+        "anchors": {"orders": {"rocketpy:0": 4711}},
+        "began": expected["offsets"],
+    }
+
+
+def test_an_offset_of_version_1_has_no_anchors() -> None:
+    queue = MessageQueue("orders", "rocketpy", 0)
+    old = {"version": 1, "offsets": {"orders": {"rocketpy:0": 5}}}
+    assert SourceOffset.from_json(old) == SourceOffset({queue: 5})
 
 
 def test_only_the_end_of_the_first_batch_says_where_the_query_began() -> None:
     queue = MessageQueue("orders", "rocketpy", 0)
-    initial = SourceOffset.initial({queue: 5})
-    first = initial.advanced({queue: 7})
+    initial = SourceOffset.initial({queue: 5}, {})
+    first = initial.advanced({queue: 7}, {})
     assert (initial.is_initial, first.is_initial) == (True, False)
     assert first.began == {queue: 5}
-    assert first.advanced({queue: 9}).began is None
+    assert first.advanced({queue: 9}, {}).began is None
 
 
-@pytest.mark.parametrize("version", [2, 99, None, "1"])
+@pytest.mark.parametrize("version", [3, 99, None, "1"])
 def test_another_version_is_refused_with_what_to_do(version: object) -> None:
     with pytest.raises(OffsetFormatError, match="use the rocketpy that wrote it or a newer one"):
         SourceOffset.from_json({"version": version, "offsets": {}})
@@ -84,6 +95,7 @@ def test_another_version_is_refused_with_what_to_do(version: object) -> None:
         {"version": 1, "offsets": {"t": {"b:0": "five"}}},
         {"version": 1, "offsets": {"t": {"b:0": None}}},
         {"version": 1, "offsets": {}, "began": [1]},
+        {"version": 2, "offsets": {}, "anchors": {"t": {"b:0": "x"}}},
     ],
 )
 def test_a_malformed_offset_is_refused(offset: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from tests.connector.test_member_options import BAD as MEMBER_BAD
 from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.option_tables import READ_OPTIONS
 from rocketpy.connector.options import OptionError
-from rocketpy.connector.positions import AtTime, ByQueue, Place
+from rocketpy.connector.positions import AtTime, ByQueue, Place, TimesByQueue
 from rocketpy.connector.read_options import VIEWS, ReadOptions
 
 MILLENNIUM_MS = 946_684_800_000
@@ -51,6 +51,17 @@ BAD = [
     ({"endingOffsets": "group"}, "endingOffsets", "but which? give 'consumerGroup'"),
     ({"startingTimestamp": "noon"}, "startingTimestamp", "is 'noon'; give milliseconds since 1970"),
     ({"startingTimestamp": ""}, "startingTimestamp", "is missing"),
+    ({"startingTimestamp": "{"}, "startingTimestamp", "is no JSON"),
+    ({"startingTimestamp": '{"a": 3}'}, "startingTimestamp", "has no queues for 'a'"),
+    ({"startingTimestamp": '{"a": {"x": 3}}'}, "startingTimestamp", "'x' is no queue"),
+    ({"startingTimestamp": '{"a": {"0": "noon"}}'}, "startingTimestamp", "is 'noon'; give milli"),
+    ({"endingTimestamp": '{"a": {"0": 1.5}}'}, "endingTimestamp", "is 1.5 for a/0; give milli"),
+    ({"endingTimestamp": '{"a": {"0": -1}}'}, "endingTimestamp", "is '-1'; give milliseconds"),
+    (
+        {"startingTimestamp": '{"a": {"0": 1}}', "scan": "commitlog"},
+        "startingTimestamp",
+        "has times by queue, which scan=commitlog does not know",
+    ),
     ({"endingTimestamp": "2026-13-01"}, "endingTimestamp", "or a time like 2026-01-31T08:00:00Z"),
     ({"startingTimestamp": "2", "endingTimestamp": "1"}, "endingTimestamp", "before 'startingTime"),
     (
@@ -131,6 +142,10 @@ GOOD: list[tuple[dict[str, str], dict[str, Any]]] = [
     ),
     ({"startingTimestamp": "5"}, {"start": AtTime("startingTimestamp", 5)}),
     ({"endingTimestamp": "5"}, {"end": AtTime("endingTimestamp", 5)}),
+    (
+        {"startingTimestamp": '{"a": {"0": 5, "b:1": "1970-01-01T00:00:01Z"}}'},
+        {"start": TimesByQueue("startingTimestamp", {"a": {"0": 5, "b:1": 1000}})},
+    ),
     (
         {"startingTimestamp": "5", "startingTimestampStrategy": "ERROR"},
         {"start": AtTime("startingTimestamp", 5, must_match=True)},
@@ -249,6 +264,7 @@ def test_both_start_where_their_group_is() -> None:
     [
         ({"endingOffsets": "latest"}, "endingOffsets", "a stream has no end"),
         ({"endingTimestamp": "5"}, "endingTimestamp", "a stream has no end"),
+        ({"endingTimestamp": '{"a": {"0": 5}}'}, "endingTimestamp", "a stream has no end"),
         ({"startingLogOffset": "0"}, "startingLogOffset", "is for batch reads"),
         ({"endingLogOffset": "9"}, "endingLogOffset", "is for batch reads"),
         ({"scan": "commitlog"}, "scan", "for batch reads only"),

@@ -186,7 +186,6 @@ Bounds = dict[int, tuple[int, int]]
         pytest.param({0: 3}, {0: (0, 9), 1: (0, 2)}, None, {0: (3, 9), 1: (0, 2)}, id="new queue"),
         pytest.param({0: 3, 1: 4}, {0: (0, 9)}, None, {0: (3, 9)}, id="vanished queue"),
         pytest.param({0: 3}, {0: (5, 9)}, None, {0: (5, 9)}, id="retention"),
-        pytest.param({0: 7}, {0: (0, 2)}, None, {0: (0, 2)}, id="made anew"),
         pytest.param({0: 3}, {0: (0, 9)}, {0: 6}, {0: (3, 6)}, id="up to the target"),
         pytest.param({0: 6}, {0: (0, 9)}, {0: 6}, {0: (6, 6)}, id="target reached"),
         pytest.param({0: 3}, {0: (0, 9), 1: (0, 2)}, {0: 6}, {0: (3, 6)}, id="newer than target"),
@@ -198,6 +197,8 @@ Bounds = dict[int, tuple[int, int]]
             id="gone when the target was fixed",
         ),
         pytest.param({}, {0: (0, 9)}, {0: 6}, {0: (0, 6)}, id="found before the target"),
+        pytest.param({0: 8}, {0: (0, 9)}, {0: 6}, {0: (8, 8)}, id="begun behind the target"),
+        pytest.param({0: 3}, {0: (7, 9)}, {0: 6}, {0: (6, 6)}, id="deleted up to the target"),
     ],
 )
 def test_what_waits(

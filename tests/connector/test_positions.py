@@ -6,7 +6,7 @@ import pytest
 from tests.connector.queues import Shelf, q
 
 from rocketpy.connector.options import OptionError
-from rocketpy.connector.positions import AtTime, ByQueue, Place, Position, resolve
+from rocketpy.connector.positions import AtTime, ByQueue, Place, Position, TimesByQueue, resolve
 
 SHELF = Shelf({q(0): [100, 200, 200, 300], q(1): [150], q(2): []}, low=10)
 ENDS = {0: 14, 1: 11, 2: 10}
@@ -90,3 +90,28 @@ def test_no_time_is_behind_the_end_that_was_seen() -> None:
     grown = Shelf({queue: [*times, 400, 500] for queue, times in SHELF.times.items()}, low=10)
     found = resolve(AtTime("startingTimestamp", 450), Place.EARLIEST, held, grown, None)
     assert {queue.queue_id: offset for queue, offset in found.items()} == ENDS
+
+
+# --- a time for each queue ------------------------------------------------------------------------
+
+
+def times(**more: int) -> TimesByQueue:
+    return TimesByQueue("startingTimestamp", {"t": {"0": 200, "b:1": 999, **more}})
+
+
+def test_each_queue_may_have_a_time_of_its_own_and_the_others_take_the_bound() -> None:
+    assert resolved(times()) == {0: 11, 1: 11, 2: 10}
+    only = TimesByQueue("endingTimestamp", {"t": {"1": 0}})
+    assert resolved(only, Place.LATEST) == ENDS | {1: 10}
+
+
+def test_a_time_for_a_queue_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"there is no queue t/b:7; there are t/b:0, t/b:1"):
+        resolved(times(**{"7": 1}))
+
+
+def test_only_queues_that_have_a_time_are_refused_for_lack_of_a_message() -> None:
+    with pytest.raises(OptionError, match="t/b:1 has no message stored at 999 ms or later"):
+        resolved(TimesByQueue("startingTimestamp", times().times, must_match=True))
+    named = TimesByQueue("startingTimestamp", {"t": {"0": 100}}, must_match=True)
+    assert resolved(named) == STARTS  # queue 2 has none at all

@@ -69,6 +69,20 @@ def test_a_new_stream_begins_at_a_time(stream: MakeStream, tmp_path: Path) -> No
         assert stream(topic="orders", startingTimestamp=time).run() == [["then", "after"]]
 
 
+def test_a_new_stream_begins_at_the_time_of_each_queue(stream: MakeStream, tmp_path: Path) -> None:
+    clock = ManualClock()
+    with rocketpy.open(tmp_path / "store", clock=clock) as store:
+        for body in ("first", "second", "third"):
+            for queue_id in range(3):
+                send(store, f"{queue_id} {body}", queue_id=queue_id)
+            clock.advance(1000)
+        third_ms = clock.now_ms() - 1000
+        start = json.dumps({"orders": {"0": third_ms, "rocketpy:1": third_ms - 500}})
+        assert stream(topic="orders", startingTimestamp=start).run() == [
+            ["0 third", "1 third", "2 first", "2 second", "2 third"]
+        ]
+
+
 def test_a_stream_goes_on_exactly_where_its_checkpoint_is(
     stream: MakeStream, store: rocketpy.Store
 ) -> None:
@@ -182,7 +196,7 @@ def test_a_checkpoint_of_a_newer_version_is_refused_with_a_remedy(
     orders.run()
     log = orders.checkpoint / "offsets" / "0"
     (log.parent / ".0.crc").unlink()
-    log.write_text(log.read_text().replace('"version": 1', '"version": 2'))
+    log.write_text(log.read_text().replace('"version": 2', '"version": 3'))
     with pytest.raises(StreamingQueryException, match="use the rocketpy that wrote it or a newer"):
         orders.run()
 

@@ -1,0 +1,281 @@
+"""What the next micro-batch of a stream reads: from what is done and what is there to its end.
+
+P1  No plan goes back: the end of a queue is never before its start, but in a new life of it.
+P2  No plan skips: what is between two points of a query is read, or was told as lost.
+P3  Only what is known to be gone leaves a point. Queues that cannot be looked at now, or that the
+    options do not name any more, stay in it, unread.
+P4  AvailableNow ends when all is read that was there at its begin and is the query's to read. It
+    waits for queues that others still hold, and fails if that takes too long.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from rocketpy.broker_core.errors import StoreError
+from rocketpy.connector.backend import Backend
+from rocketpy.connector.consumer import Consumer
+from rocketpy.connector.data_loss import DataLossError, Loss, readable, report
+from rocketpy.connector.fates import Fates, fates_of, is_anew, lost_end
+from rocketpy.connector.offsets import NOTHING, MessageQueue, Positions, SourceOffset
+from rocketpy.connector.planning import (
+    Held,
+    Ranges,
+    at_most_bytes,
+    at_most_rows,
+    total,
+    waiting_ranges,
+)
+from rocketpy.connector.read_options import ReadOptions
+from rocketpy.connector.topics import (
+    Look,
+    UnreachableError,
+    held_ranges,
+    is_asked_for,
+    look,
+    look_at,
+)
+
+log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+_ATTEMPTS, _PAUSE_S = 5, 0.2
+_TELL_EVERY_S = 10.0
+
+
+class Planner:
+    """Plans the batches of one query. One thread."""
+
+    def __init__(
+        self,
+        options: ReadOptions,
+        backend: Backend,
+        consumer: Consumer,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._options, self._backend, self._consumer = options, backend, consumer
+        self.sleep = sleep
+        self._target: Positions | None = None  # where AvailableNow ends
+        self._waiting_since = time.monotonic()
+        self._told: dict[str, str] = {}  # warnings by kind, not to repeat them with every look
+
+    # --- points ---------------------------------------------------------------------------------
+
+    def initial(self) -> SourceOffset:
+        """Return where a new query begins."""
+        held = self._patiently(lambda: held_ranges(self._options, self._backend))
+        positions = self._consumer.initial(held)
+        return SourceOffset.initial(positions, self._anchors(positions, SourceOffset({}), {}))
+
+    def latest(self) -> SourceOffset:
+        """Return what is there now, of what the query reads."""
+        standing = self._consumer.standing()
+        held = self._consumer.own(self._look().held, standing or {})
+        ends = {queue: end for queue, (_, end) in held.items()}
+        return SourceOffset(ends, began=standing)
+
+    def fix_target(self) -> None:
+        """Remember what is there now: AvailableNow ends when it has read this."""
+        self._target = {queue: end for queue, (_, end) in self._look().held.items()}
+
+    def next_end(self, begin: SourceOffset, *, is_limited: bool) -> SourceOffset | None:
+        """Return the end of the next batch; None if there is none (yet).
+
+        Raises:
+            DataLossError: messages are gone, and the options say that this is to stop the query.
+            UnreachableError: queues cannot be looked at, and likewise.
+            QueuesHeldError, StoreLockedError, RebalanceError: AvailableNow waited in vain.
+        """
+        since, told = time.monotonic(), 0.0
+        while True:
+            end = self._plan(begin, is_limited=is_limited)
+            if end is not None or self._target is None:
+                return end
+            hindrance = self._consumer.hindrance(self._target)
+            if hindrance is None:
+                self._consumer.finish(begin)
+                return None
+            waited_s = time.monotonic() - since
+            if waited_s >= self._options.max_delay_s:
+                raise hindrance
+            if not told or waited_s >= told + _TELL_EVERY_S:
+                told = max(waited_s, _PAUSE_S)
+                text = "AvailableNow waits, for up to %g s: %s"
+                log.warning(text, self._options.max_delay_s, hindrance)
+            self.sleep(_PAUSE_S)
+
+    def _plan(self, begin: SourceOffset, *, is_limited: bool) -> SourceOffset | None:
+        """Return the end of a batch, if there is anything to read or to note."""
+        found = self._look()
+        fates = self._fates(begin, found)
+        self._consumer.arrive(lambda: found.topics)
+        reads = self._consumer.reading(begin.positions)
+        gone = [loss for queue, loss in fates.gone.items() if queue in reads]
+        report(gone, fail=self._options.fail_on_loss)
+        self._consumer.follow(begin, fates.read_on, found.held)
+        positions = self._positions(begin, fates, found.held)
+        if positions is None:
+            return None
+        own = self._consumer.own(found.held, positions)
+        own = {queue: bounds for queue, bounds in own.items() if queue not in fates.emptied}
+        waiting = waiting_ranges(positions, own, self._target)
+        if is_limited:
+            waiting = self._admitted(waiting)
+        gained = {queue: at for queue, at in positions.items() if begin.positions.get(queue) != at}
+        # What retention deleted moves a queue as well, so that the loss is told at once.
+        has_moved = any(part.end != positions.get(q, 0) for q, part in waiting.items())
+        if not has_moved and not gone and not gained.keys() & fates.anew.keys():
+            return None
+        self._waiting_since = time.monotonic()
+        kept, ends = self._kept(begin, fates), {q: part.end for q, part in waiting.items()}
+        anchors = {queue: at for queue, at in begin.anchors.items() if queue in kept}
+        anchors |= self._anchors(ends, begin, gained)
+        return begin.advanced(kept | ends, anchors, gained)
+
+    # --- where to read on -----------------------------------------------------------------------
+
+    def _fates(self, begin: SourceOffset, found: Look) -> Fates:
+        fates = fates_of(
+            begin,
+            found,
+            is_asked=lambda queue: is_asked_for(self._options, queue, self._backend.broker),
+            physical_offset=self._backend.physical_offset,
+        )
+        queues = ", ".join(map(str, fates.unasked))
+        text = f"the options do not name these queues any more, their positions are kept: {queues}"
+        self._warn("unasked", text if queues else "")
+        return fates
+
+    def _positions(self, begin: SourceOffset, fates: Fates, held: Held) -> Positions | None:
+        """Return where each queue is read on, those that were made anew from their first offset."""
+        reads = self._consumer.reading(begin.positions)
+        lost = {**fates.anew, **fates.emptied}
+        self._report("lost", (loss for queue, loss in lost.items() if queue in reads))
+        first = {queue: held[queue][0] for queue in fates.anew if queue in reads}
+        if first and not self._consumer.restart(first):
+            return None
+        positions = self._consumer.positions({**fates.read_on, **first}, held)
+        if positions is None:
+            return None
+        # A queue that was taken over stands where the group is, which has no anchor.
+        beyond = {queue: at for queue, at in positions.items() if at > held[queue][1]}
+        self._report("beyond", (lost_end(q, at, held[q][1]) for q, at in beyond.items()))
+        again = {queue: held[queue][0] for queue in beyond if held[queue][0] < held[queue][1]}
+        if again and not self._consumer.restart(again):
+            return None
+        return {queue: at for queue, at in positions.items() if queue not in beyond} | again
+
+    def _kept(self, begin: SourceOffset, fates: Fates) -> dict[MessageQueue, int]:
+        """Return what stays in the point though it cannot be read now."""
+        emptied = self._consumer.reading({q: begin.positions[q] for q in fates.emptied})
+        return {**fates.unasked, **fates.unseen, **emptied}
+
+    def _anchors(
+        self, ends: Positions, begin: SourceOffset, gained: Positions
+    ) -> dict[MessageQueue, int]:
+        """Return the anchor of each position; what did not move keeps its own."""
+        anchors = {}
+        for queue, at in ends.items():
+            stays = begin.positions.get(queue) == at and queue not in gained
+            if stays and queue in begin.anchors:
+                anchors[queue] = begin.anchors[queue]
+            elif at > 0:
+                before = self._backend.physical_offset(queue, at - 1)
+                anchors[queue] = NOTHING if before is None else before
+        return anchors
+
+    # --- what is between two points -------------------------------------------------------------
+
+    def ranges(self, begin: SourceOffset, stop: SourceOffset) -> Ranges:
+        """Return what a batch reads that goes from one point to the other.
+
+        It reads the same whenever it is planned again, whatever the options name by then.
+
+        Raises:
+            DataLossError: some of it is gone, and the options say that this is to stop the query.
+            UnreachableError: some of it cannot be looked at.
+        """
+        self._consumer.arrive(lambda: self._look().topics)
+        origin = self._consumer.origin(begin.origin_of(stop), stop.positions)
+        wanted = {q: at for q, at in stop.positions.items() if origin.get(q, 0) != at}
+        topics = {queue.topic for queue in wanted}
+        held = self._patiently(lambda: look_at(topics, self._backend).whole()).held
+        anew = {
+            queue: Loss(queue, origin.get(queue, 0), at, "it was made anew after it was planned")
+            for queue, at in wanted.items()
+            if queue in held
+            and queue in stop.anchors
+            and is_anew(queue, at, stop.anchors[queue], held, self._backend.physical_offset)
+        }
+        rest = {queue: at for queue, at in wanted.items() if queue not in anew}
+        ranges, losses = readable({q: origin[q] for q in rest if q in origin}, rest, held)
+        report([*anew.values(), *losses], fail=self._options.fail_on_loss)
+        return ranges
+
+    # --- how much -------------------------------------------------------------------------------
+
+    def _admitted(self, waiting: Ranges) -> Ranges:
+        """Return what of it the options let into one batch."""
+        options = self._options
+        if total(waiting) < options.min_rows and self._target is None:
+            waited_s = time.monotonic() - self._waiting_since
+            if waited_s < options.max_delay_s:
+                return {queue: part.first(0) for queue, part in waiting.items()}
+        if options.max_rows is not None:
+            waiting = at_most_rows(waiting, options.max_rows)
+        if options.max_bytes is not None:
+            waiting = at_most_bytes(waiting, options.max_bytes, self._backend.sizes)
+        return waiting
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def _look(self) -> Look:
+        """Return what is there now.
+
+        Raises:
+            UnreachableError: a part of it cannot be looked at, and the query does not go on then.
+        """
+        found = self._see(lambda: look(self._options, self._backend))
+        member = self._options.member
+        # A group is divided by all queues of its topics: members have to see them.
+        is_shared = member is not None and not member.is_broadcasting
+        if self._options.fail_on_loss or is_shared:
+            return found.whole()
+        text = f"{found.error()}. The others are read meanwhile" if found.unreachable else ""
+        self._warn("unreachable", text)
+        return found
+
+    def _see(self, seek: Callable[[], Look]) -> Look:
+        """Return what a look finds; what cannot be reached is looked for again, at first."""
+        if not self._told.get("unreachable"):
+            try:
+                return self._patiently(lambda: seek().whole())
+            except UnreachableError:
+                pass
+        return seek()
+
+    def _patiently(self, seek: Callable[[], _Result]) -> _Result:
+        """Return what a look finds; an error that may be over in a moment ends no query."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return seek()
+            except (StoreError, OSError) as cause:
+                log.warning("looking again in %s s: %s", _PAUSE_S, cause)
+                self.sleep(_PAUSE_S)
+        return seek()
+
+    def _report(self, kind: str, losses: Iterable[Loss]) -> None:
+        """Raise if anything was lost, or log it unless the last look found the same."""
+        found = tuple(losses)
+        if found and self._options.fail_on_loss:
+            raise DataLossError(found)
+        self._warn(kind, str(DataLossError(found)) if found else "")
+
+    def _warn(self, kind: str, text: str) -> None:
+        if text and self._told.get(kind) != text:
+            log.warning("%s", text)
+        self._told[kind] = text
