@@ -134,9 +134,10 @@ class MessageStore:
             known = self.topics.all()
         except MetadataError:
             return False
-        return (
-            bool(known) and topic not in known and not (self.parts.queues.folder / topic).exists()
-        )
+        # Without the file all settings are lost, and nothing was deleted on purpose.
+        has_file = (self.root / CONFIG / TopicTable.FILE_NAME).exists()
+        has_queues = (self.parts.queues.folder / topic).exists()
+        return has_file and topic not in known and not has_queues
 
     def require_open(self) -> None:
         """Raise if the store was closed."""

@@ -37,7 +37,6 @@ def expire(store: rocketpy.Store, files: int) -> None:
 def delete_topic(path: Path, topic: str) -> None:
     """Do as Apache's broker does: its entry and its queues go, its records stay in the log."""
     with rocketpy.open(path) as store, store._store.locked():
-        store.create_topic("of-the-system", 1)  # a broker has some: its table is never empty
         store._store.topics.delete(topic, now_ms=store._store.clock.now_ms())
     shutil.rmtree(path / "consumequeue" / topic)
 
