@@ -70,6 +70,7 @@ def send_back(
     Raises:
         ColumnError: a column is missing or of another type.
         GroupNameError, MessageRefusedError: the group cannot send back, or a call came twice.
+        StaleBatchError: a later batch was sent back before, so that this is no replay.
         StoreNotFoundError: there is no store at `path`.
     """
     _check_columns(df)
@@ -77,7 +78,7 @@ def send_back(
     rule = _rule(root, group, delay_level)
     call = _Call.of(df.sparkSession, group, app_id, batch_id)
     call.refuse_twice()
-    if read_ledger(root).has(call.writer, call.number):
+    if read_ledger(root).is_replay(call.writer, call.number):
         sent = SentBackRows(0, 0)
     else:
         job = _Job(root, uuid.uuid4().hex, rule)

@@ -216,8 +216,8 @@ WRITE_OPTIONS = (
         "txnAppId",
         "a name",
         "none",
-        "with `txnVersion`, in a batch write: a version that this name has written to the topic "
-        "before, or a lower one, is skipped. For writes inside `foreachBatch`",
+        "with `txnVersion`, in a batch write: the last version that this name has written to the "
+        "topic is skipped, a lower one is refused. For writes inside `foreachBatch`",
     ),
     Option("txnVersion", "0 and up", "none", "the number of this write, such as the batch id"),
     Option("checkpointLocation", "a folder", "Spark's", "Spark's own: where a query keeps offsets"),

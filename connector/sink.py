@@ -1,7 +1,7 @@
 """`df.write` and `df.writeStream` with `format("rocketpy")`: each batch whole, and once.
 
 Tasks stage their rows in the store's folder; the driver's commit appends all of them or, if this
-batch of this query is in the store already, none. See broker_core/staged.py.
+batch of this query is the last one in the store already, none. See broker_core/staged.py.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from rocketpy.connector.options import OptionError
 from rocketpy.connector.worker import make_ready
 from rocketpy.connector.write_columns import check_columns
 from rocketpy.connector.write_options import WriteOptions
+from rocketpy.connector.writer_names import WriterName, writer_name
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +68,8 @@ class BatchSink(DataSourceArrowWriter):
     def commit(self, messages: Messages) -> None:
         """Append what was staged, unless this version was written before."""
         options = self._options
-        # The same name may write to several topics of a store, each with its own versions.
-        writer = f"app {options.app_id} topic {options.topic or '*'}" if options.app_id else None
+        app = options.app_id
+        writer = None if app is None else writer_name("app", app, options.topic)
         _commit(options, messages, writer, options.version)
 
     def abort(self, messages: Messages) -> None:  # noqa: ARG002
@@ -99,8 +100,10 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Messages, batchId: int) -> None:
         """Append what was staged, unless this batch was appended before a restart."""
-        query = next((message.query_id for message in _staged(messages)), None)
-        _commit(self._options, messages, f"query {query}", batchId)
+        query_id = next((message.query_id for message in _staged(messages)), None)
+        assert query_id is not None, "Spark ran no task"
+        writer = writer_name("query", query_id, self._options.topic)
+        _commit(self._options, messages, writer, batchId)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: ARG002
         """Remove what was staged; what tasks left that died goes with the batch's next commit."""
@@ -165,14 +168,17 @@ def _files(messages: Messages) -> list[Path]:
     return [message.path for message in _staged(messages) if message.path is not None]
 
 
-def _commit(options: WriteOptions, messages: Messages, writer: str | None, number: int) -> None:
+def _commit(
+    options: WriteOptions, messages: Messages, writer: WriterName | None, number: int
+) -> None:
     from rocketpy.broker_core.staged import commit
     from rocketpy.broker_core.storage.batch_commit import StagedBatch
 
     files = _files(messages)
-    batch = StagedBatch(files=files, writer=writer, number=number)
+    name, former = writer or (None, None)
+    batch = StagedBatch(files=files, writer=name, number=number, formerly=former)
     if files and not commit(Path(options.path), batch):
-        log.warning("%s: batch %d of %s is there already", options.path, number, writer)
+        log.warning("%s: batch %d of %s is there already", options.path, number, name)
 
 
 def _remove(options: WriteOptions, transactions: Iterable[str]) -> None:

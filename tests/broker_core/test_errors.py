@@ -47,6 +47,9 @@ SAMPLES: dict[str, Any] = {
     "planned": (7,),
     "now": (9,),
     "member": "one",
+    "writer": "query 1 topic orders",
+    "number": 4,
+    "last": 7,
 }
 BASES = {"NameRefusedError", "RocketPyError", "StoreError", "UnknownNameError"}
 

@@ -158,11 +158,21 @@ def test_a_version_of_an_application_is_written_once_to_each_topic(
     spark: SparkSession, store: rocketpy.Store
 ) -> None:
     """As foreachBatch runs it again after a crash."""
-    for version in (0, 1, 1, 0, 2):
+    for version in (0, 1, 1, 2):
         frame = spark.createDataFrame([(f"v{version}",)], "body string")
         for topic in ("a", "b"):
             sink(frame, store, topic=topic, txnAppId="app/1", txnVersion=version).save()
     assert bodies(store, "a") == bodies(store, "b") == ["v0", "v1", "v2"]
+
+
+def test_a_version_below_the_last_of_an_application_is_refused(
+    spark: SparkSession, store: rocketpy.Store
+) -> None:
+    frame = spark.createDataFrame([("x", "a"), ("y", "b")], "body string, topic string")
+    sink(frame, store, txnAppId="app", txnVersion=3).save()
+    with pytest.raises(PySparkException, match=r"batch 2 of 'app app topic \*'.*batch 3"):
+        sink(frame, store, txnAppId="app", txnVersion=2).save()
+    assert (bodies(store, "a"), bodies(store, "b"), staged(store)) == (["x"], ["y"], [])
 
 
 def test_nothing_is_stored_when_one_task_fails(spark: SparkSession, store: rocketpy.Store) -> None:
