@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from rocketpy.connector.partitions import (
     QueuePartition,
     SourcePartition,
     TablePartition,
+    of_store,
 )
 from rocketpy.connector.planning import split
 from rocketpy.connector.positions import Place, resolve
@@ -39,13 +40,16 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return what each task reads."""
         with closing(StoreBackend(self._options.path)) as backend:
-            if self._options.scans_log:
-                return [*self._log_partitions(backend)]
-            if self._options.view == "index":
-                return [IndexPartition(name) for name in backend.store.parts.index.names()]
-            if self._options.view in ("groups", "topics"):
-                return [TablePartition(self._options.view)]
-            return [*self._queue_partitions(backend)]
+            return [*of_store(backend, self._parts(backend))]
+
+    def _parts(self, backend: StoreBackend) -> Iterable[SourcePartition]:
+        if self._options.scans_log:
+            return self._log_partitions(backend)
+        if self._options.view == "index":
+            return [IndexPartition(name) for name in backend.store.parts.index.names()]
+        if self._options.view in ("groups", "topics"):
+            return [TablePartition(self._options.view)]
+        return self._queue_partitions(backend)
 
     def _log_partitions(self, backend: StoreBackend) -> Iterator[LogPartition]:
         options = self._options

@@ -220,6 +220,13 @@ WRITE_OPTIONS = (
         "topic is skipped, a lower one is refused. For writes inside `foreachBatch`",
     ),
     Option("txnVersion", "0 and up", "none", "the number of this write, such as the batch id"),
+    Option(
+        "lockTimeout",
+        "a time: `30s`, `5m`",
+        "`30s`",
+        "how long a commit tries to get the store's lock while another process has it, before the "
+        "batch fails",
+    ),
     Option("checkpointLocation", "a folder", "Spark's", "Spark's own: where a query keeps offsets"),
     Option("queryName", "a name", "Spark's", "Spark's own: the name of the query"),
 )

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.store_path import StorePathError, store_path
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
@@ -72,6 +73,16 @@ class Given:
         if value is None:
             raise OptionError(name, f"is missing; give .option('{name}', ...)")
         return value
+
+    def folder(self, name: str) -> str:
+        """Return an option that must be given and is the folder of a store, absolute.
+
+        It is read on the driver, and holds in every process from there on.
+        """
+        try:
+            return str(store_path(self.required(name)).absolute())
+        except StorePathError as cause:
+            raise OptionError(name, f"is '{cause.path}': {cause.reason}") from cause
 
     def choice(self, name: str, choices: Iterable[str]) -> str | None:
         """Return an option that is one of some words, as they are spelt."""

@@ -20,6 +20,7 @@ from pyspark.sql.types import IntegralType
 from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
 from rocketpy.connector.writer_names import WriterName, writer_name
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
@@ -60,7 +61,7 @@ def restore(
     if state is None:
         raise JobRefusedError(source.name, "there is no such table")
     pinned = state.version if version is None else version
-    job = _Restore(spark, source, Path(store).absolute(), asked, pinned)
+    job = _Restore(spark, source, store_path(store).absolute(), asked, pinned)
     return job.run(dry_run=dry_run, progress=progress)
 
 

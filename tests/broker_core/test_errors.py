@@ -50,6 +50,8 @@ SAMPLES: dict[str, Any] = {
     "writer": "query 1 topic orders",
     "number": 4,
     "last": 7,
+    "host": "worker-3",
+    "found": "no store",
 }
 BASES = {"NameRefusedError", "RocketPyError", "StoreError", "UnknownNameError"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ BAD = [
     ({"startingOffset": "earliest"}, "startingoffset", "did you mean 'startingOffsets'?"),
     ({"kafka.bootstrap.servers": "h:1"}, "kafka.bootstrap.servers", "known are columns, commitOff"),
     ({"path": ""}, "path", "is missing; give .option('path', ...)"),
+    ({"path": "s3a://bucket/x"}, "path", "is 's3a://bucket/x': 's3a:' is no file system"),
     ({"topic": ""}, "topic", "names no topic"),
     ({"topic": " , "}, "topic", "names no topic"),
     ({"topicPattern": "a.*"}, "topicPattern", "together with 'topic'"),
@@ -150,6 +152,8 @@ GOOD: list[tuple[dict[str, str], dict[str, Any]]] = [
         {"startingTimestamp": "5", "startingTimestampStrategy": "ERROR"},
         {"start": AtTime("startingTimestamp", 5, must_match=True)},
     ),
+    ({"path": "store"}, {"path": str(Path.cwd() / "store")}),
+    ({"path": "file:///a%20store"}, {"path": "/a store"}),
     ({"maxRowsPerTrigger": "7"}, {"max_rows": 7}),
     ({"maxBytesPerTrigger": "64 MB"}, {"max_bytes": 64 << 20}),
     ({"maxBytesPerTrigger": "100"}, {"max_bytes": 100}),
