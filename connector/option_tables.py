@@ -112,7 +112,8 @@ READ_OPTIONS = (
         "maxBytesPerTrigger",
         "a number, or `64m`",
         "no limit",
-        "The most bytes of a micro-batch, as stored; at least one message passes.",
+        "The most bytes of a micro-batch, as stored; at least one message passes, and four million "
+        "at most.",
     ),
     Option(
         "minRowsPerTrigger",

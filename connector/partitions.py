@@ -116,23 +116,25 @@ class KeyPartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield them topic by topic, in log order."""
-        place = ("queue_id", "queue_offset", "commit_log_offset")
+        place = ("queue_id", "queue_offset")
         wide = with_columns(columns, *place, "tags", *(["properties"] if options.sql else []))
         with self.open(options) as backend:
             for topic in sorted({part.queue.topic for part in self.ranges}):
+                is_meant = self._is_meant(topic, options)
                 found = backend.find(topic, options.keys, wide, decompress=options.decompress)
-                if options.sql:
-                    found = passing(found, options.sql)
-                for part in self.ranges:
-                    if part.queue.topic == topic:
-                        yield from found.filter(self._is_meant(part, options)).to_batches()
+                for batch in found:
+                    passed = passing(batch, options.sql) if options.sql else batch
+                    yield passed.filter(is_meant)
 
-    def _is_meant(self, part: QueueRange, options: ReadOptions) -> pc.Expression:
-        meant = (
-            (pc.field("queue_id") == part.queue.queue_id)
-            & (pc.field("queue_offset") >= part.start)
-            & (pc.field("queue_offset") < part.end)
-        )
+    def _is_meant(self, topic: str, options: ReadOptions) -> pc.Expression:
+        meant = pc.scalar(False)
+        for part in self.ranges:
+            if part.queue.topic == topic:
+                meant |= (
+                    (pc.field("queue_id") == part.queue.queue_id)
+                    & (pc.field("queue_offset") >= part.start)
+                    & (pc.field("queue_offset") < part.end)
+                )
         if options.tags is not None and not options.tags.takes_all:
             meant &= pc.field("tags").isin(sorted(options.tags.names))
         return meant
