@@ -26,7 +26,7 @@ from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import arrow_schema
 from rocketpy.connector.store_backend import StoreBackend
 from rocketpy.connector.topics import held_ranges
-from rocketpy.connector.worker import make_ready
+from rocketpy.connector.worker import tuned_task
 
 _LOG_STRETCH = 128 << 20  # bytes of the commit log a task, as Spark cuts files
 
@@ -93,12 +93,12 @@ def read_partition(
     partition: InputPartition, options: ReadOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows as Spark wants them; a plan without partitions has a single, empty one."""
-    make_ready()
     if isinstance(partition, SourcePartition):
         target = arrow_schema(schema)
-        for batch in partition.batches(options, schema.names):
-            if batch.num_rows:
-                yield batch.select(schema.names).cast(target)
+        with tuned_task():
+            for batch in partition.batches(options, schema.names):
+                if batch.num_rows:
+                    yield batch.select(schema.names).cast(target)
 
 
 def _stretches(start: int, end: int, at_least: int) -> Iterator[LogPartition]:

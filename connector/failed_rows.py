@@ -35,7 +35,7 @@ from rocketpy.broker_core.storage.ledger import read_ledger
 from rocketpy.broker_core.storage.staging import remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.store_path import store_path
-from rocketpy.connector.worker import make_ready
+from rocketpy.connector.worker import tuned_task
 
 POSITION = {"topic": StringType, "queue_id": IntegralType, "queue_offset": IntegralType}
 
@@ -217,9 +217,8 @@ def _staged(positions: DataFrame, job: _Job) -> DataFrame:
 
 def _stage(job: _Job, *columns: pa.Array) -> str:
     """Stage copies of the messages that the rows name; runs in a task."""
-    make_ready()
     require_same(job.root, job.store)
-    with CopyStage(root=job.root, transaction=job.transaction) as stage:
+    with tuned_task(), CopyStage(root=job.root, transaction=job.transaction) as stage:
         table = pa.table(list(columns), names=_COLUMNS)
         retried, dead = stage_sent_back(stage, job.rule, table)
         file = stage.finish()

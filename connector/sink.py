@@ -25,7 +25,7 @@ from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.storage.identity import StoreIdentity, make_identity, require_same
 from rocketpy.broker_core.storage.support import refuse_unsupported
 from rocketpy.connector.options import OptionError
-from rocketpy.connector.worker import make_ready
+from rocketpy.connector.worker import tuned_task
 from rocketpy.connector.write_columns import check_columns
 from rocketpy.connector.write_options import WriteOptions
 from rocketpy.connector.writer_names import WriterName, writer_name
@@ -65,7 +65,8 @@ class BatchSink(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of one partition."""
-        return _stage(self._options, self._store, self._transaction, iterator)
+        with tuned_task():
+            return _stage(self._options, self._store, self._transaction, iterator)
 
     def commit(self, messages: Messages) -> None:
         """Append what was staged, unless this version was written before."""
@@ -96,7 +97,8 @@ class StreamSink(DataSourceStreamArrowWriter):
         query_id = context.getLocalProperty("sql.streaming.queryId")
         batch_id = context.getLocalProperty("streaming.sql.batchId")
         assert query_id is not None, "Spark did not tell the id of the query"
-        staged = _stage(self._options, self._store, f"{query_id}-{batch_id}", iterator)
+        with tuned_task():
+            staged = _stage(self._options, self._store, f"{query_id}-{batch_id}", iterator)
         staged.query_id = query_id
         return staged
 
@@ -144,7 +146,6 @@ def _stage(
 ) -> StagedRows:
     from rocketpy.broker_core.staged import TaskStage
 
-    make_ready()
     require_same(Path(options.path), store)
     context = TaskContext.get()
     stage = TaskStage(
