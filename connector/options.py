@@ -16,6 +16,14 @@ from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.store_path import StorePathError, store_path
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_TABLE_PROPERTIES = (
+    "comment",
+    "external",
+    "is_managed_location",
+    "location",  # what `path` says, or a folder that Spark makes up: nothing is ever there
+    "owner",
+    "provider",
+)
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
@@ -39,12 +47,30 @@ class Option(NamedTuple):
     meaning: str
 
 
+def _without_table_properties(given: Mapping[str, str]) -> dict[str, str]:
+    """Return options without what Spark adds to those of a table in its catalog.
+
+    These are who owns it, its format, its location, and each option once more as `option.<name>`.
+    """
+    if "provider" in given:
+        added = (*_TABLE_PROPERTIES, *(f"option.{name}" for name in given))
+        return {name: value for name, value in given.items() if name not in added}
+    location, path = given.get("location"), given.get("path")
+    if location is None:
+        return dict(given)
+    if path is None or store_path(location).absolute() != store_path(path).absolute():
+        reason = f"is '{location}', but the store is named by 'path'; leave it out"
+        raise OptionError("location", reason)
+    return {name: value for name, value in given.items() if name != "location"}
+
+
 class Given:
     """The options that a user gave, read by their declared names."""
 
     def __init__(self, options: Mapping[str, str], declared: Iterable[Option]) -> None:
         self._names = {option.name.lower(): option.name for option in declared}
-        self._values = {name.lower(): value for name, value in options.items()}
+        given = {name.lower(): value for name, value in options.items()}
+        self._values = _without_table_properties(given)
         for name in self._values:
             if name not in self._names:
                 raise OptionError(name, f"there is no such option; {self._nearest(name)}")

@@ -204,6 +204,29 @@ def test_every_option_is_in_the_table_of_wrong_ones() -> None:
     assert {option.name for option in READ_OPTIONS} - named == without_wrong_values
 
 
+def test_what_spark_adds_to_the_options_of_a_table_is_passed_over() -> None:
+    """As it comes with `CREATE TABLE t USING rocketpy OPTIONS (path '/a b', topic 'orders')`."""
+    asked = {"path": "file:/a b", "topic": "orders"}
+    added = {
+        "location": "file:/a b",
+        "provider": "rocketpy",
+        "owner": "me",
+        "option.topic": "orders",
+    }
+    assert ReadOptions.parse(asked | added) == ReadOptions.parse(asked)
+    assert ReadOptions.parse(asked | {"location": "/a b"}) == ReadOptions.parse(asked)
+
+
+@pytest.mark.parametrize("given", [{"location": "elsewhere"}, {"location": "x", "path": None}])
+def test_a_location_that_is_not_the_path_is_refused(given: dict[str, str | None]) -> None:
+    assert "the store is named by 'path'" in str(refusal(given))
+
+
+@pytest.mark.parametrize("added", [{"option.tag": "x"}, {"owners": "me"}])
+def test_what_spark_does_not_add_to_a_table_is_refused(added: dict[str, str]) -> None:
+    assert "there is no such option" in str(refusal({"provider": "rocketpy", **added}))
+
+
 @pytest.mark.parametrize(("given", "option", "words"), BAD)
 def test_every_refusal_survives_pickling(
     given: dict[str, str | None], option: str, words: str
