@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -186,13 +186,26 @@ def _slices(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
         yield first, min(step, rows - first)
 
 
-def commit(root: Path, batch: StagedBatch, *, topics: Mapping[str, int] | None = None) -> bool:
+def commit(
+    root: Path,
+    batch: StagedBatch,
+    *,
+    topics: Mapping[str, int] | None = None,
+    lock_timeout_s: float | None = None,
+) -> bool:
     """Store what was staged, whole, durably and once; return whether it was new.
 
     The store is made if it is missing, as are further topics, given with their numbers of queues.
     What was staged is removed.
+
+    Raises:
+        StoreLockedError: another process kept the store's lock for longer than the time-out.
+        StaleBatchError: a later batch of its writer is in the store.
     """
-    store = MessageStore(root, StoreConfig(), clock=SystemClock())
+    config = StoreConfig()
+    if lock_timeout_s is not None:
+        config = replace(config, lock_timeout_s=lock_timeout_s)
+    store = MessageStore(root, config, clock=SystemClock())
     try:
         for topic, queues in (topics or {}).items():
             store.create_topic(topic, queues)

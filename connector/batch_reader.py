@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from rocketpy.connector.partitions import (
     QueuePartition,
     SourcePartition,
     TablePartition,
+    of_store,
 )
 from rocketpy.connector.planning import split
 from rocketpy.connector.positions import Place, resolve
@@ -25,7 +26,7 @@ from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import arrow_schema
 from rocketpy.connector.store_backend import StoreBackend
 from rocketpy.connector.topics import held_ranges
-from rocketpy.connector.worker import make_ready
+from rocketpy.connector.worker import tuned_task
 
 _LOG_STRETCH = 128 << 20  # bytes of the commit log a task, as Spark cuts files
 
@@ -39,13 +40,16 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return what each task reads."""
         with closing(StoreBackend(self._options.path)) as backend:
-            if self._options.scans_log:
-                return [*self._log_partitions(backend)]
-            if self._options.view == "index":
-                return [IndexPartition(name) for name in backend.store.parts.index.names()]
-            if self._options.view in ("groups", "topics"):
-                return [TablePartition(self._options.view)]
-            return [*self._queue_partitions(backend)]
+            return [*of_store(backend, self._parts(backend))]
+
+    def _parts(self, backend: StoreBackend) -> Iterable[SourcePartition]:
+        if self._options.scans_log:
+            return self._log_partitions(backend)
+        if self._options.view == "index":
+            return [IndexPartition(name) for name in backend.store.parts.index.names()]
+        if self._options.view in ("groups", "topics"):
+            return [TablePartition(self._options.view)]
+        return self._queue_partitions(backend)
 
     def _log_partitions(self, backend: StoreBackend) -> Iterator[LogPartition]:
         options = self._options
@@ -89,12 +93,12 @@ def read_partition(
     partition: InputPartition, options: ReadOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows as Spark wants them; a plan without partitions has a single, empty one."""
-    make_ready()
     if isinstance(partition, SourcePartition):
         target = arrow_schema(schema)
-        for batch in partition.batches(options, schema.names):
-            if batch.num_rows:
-                yield batch.select(schema.names).cast(target)
+        with tuned_task():
+            for batch in partition.batches(options, schema.names):
+                if batch.num_rows:
+                    yield batch.select(schema.names).cast(target)
 
 
 def _stretches(start: int, end: int, at_least: int) -> Iterator[LogPartition]:

@@ -30,10 +30,12 @@ from rocketpy.broker_core.retry.stage import CopyStage
 from rocketpy.broker_core.retry.tables import stage_sent_back
 from rocketpy.broker_core.staged import commit
 from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
 from rocketpy.broker_core.storage.ledger import read_ledger
 from rocketpy.broker_core.storage.staging import remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.connector.worker import make_ready
+from rocketpy.broker_core.store_path import store_path
+from rocketpy.connector.worker import tuned_task
 
 POSITION = {"topic": StringType, "queue_id": IntegralType, "queue_offset": IntegralType}
 
@@ -70,17 +72,18 @@ def send_back(
     Raises:
         ColumnError: a column is missing or of another type.
         GroupNameError, MessageRefusedError: the group cannot send back, or a call came twice.
+        StaleBatchError: a later batch was sent back before, so that this is no replay.
         StoreNotFoundError: there is no store at `path`.
     """
     _check_columns(df)
-    root = Path(path).absolute()
+    root = store_path(path).absolute()
     rule = _rule(root, group, delay_level)
     call = _Call.of(df.sparkSession, group, app_id, batch_id)
     call.refuse_twice()
-    if read_ledger(root).has(call.writer, call.number):
+    if read_ledger(root).is_replay(call.writer, call.number):
         sent = SentBackRows(0, 0)
     else:
-        job = _Job(root, uuid.uuid4().hex, rule)
+        job = _Job(root, identity_of(root), uuid.uuid4().hex, rule)
         try:
             sent = _send_back(_positions(df, cause), job, call)
         finally:
@@ -183,6 +186,7 @@ class _Job:
     """What a task needs to know."""
 
     root: Path
+    store: StoreIdentity
     transaction: str
     rule: RetryRule
 
@@ -213,8 +217,8 @@ def _staged(positions: DataFrame, job: _Job) -> DataFrame:
 
 def _stage(job: _Job, *columns: pa.Array) -> str:
     """Stage copies of the messages that the rows name; runs in a task."""
-    make_ready()
-    with CopyStage(root=job.root, transaction=job.transaction) as stage:
+    require_same(job.root, job.store)
+    with tuned_task(), CopyStage(root=job.root, transaction=job.transaction) as stage:
         table = pa.table(list(columns), names=_COLUMNS)
         retried, dead = stage_sent_back(stage, job.rule, table)
         file = stage.finish()

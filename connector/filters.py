@@ -30,10 +30,9 @@ def having_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     return batch.filter(pa.array(is_meant))
 
 
-def passing(found: pa.Table, sql: SqlFilter) -> pa.Table:
+def passing(batch: pa.RecordBatch, sql: SqlFilter) -> pa.RecordBatch:
     """Return the messages whose properties pass a filter."""
-    properties = found.column("properties").combine_chunks()
-    return found.filter(sql.passes(in_maps(properties), found.num_rows))
+    return batch.filter(sql.passes(in_maps(batch.column("properties")), batch.num_rows))
 
 
 def columns_asked(options: ReadOptions) -> list[str]:

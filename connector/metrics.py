@@ -22,6 +22,7 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 
 from rocketpy.connector.lag import messages_behind
@@ -52,6 +53,8 @@ METRICS = (ACTIVE, BATCHES, ROWS, BEHIND, IN_RATE, DONE_RATE, DURATION)
 @dataclass(slots=True)
 class _Query:
     name: str
+    id: str  # stays with the checkpoint
+    run_id: str
     is_active: bool = True
     batches: int = 0
     rows: int = 0
@@ -62,20 +65,24 @@ class _Query:
 
 
 class Metrics(StreamingQueryListener):
-    """Keeps the newest figures of each query of a session; any thread may ask for them."""
+    """Keeps the newest figures of each query of a session; any thread may ask for them.
+
+    A query that is started again takes the place of its last run: there is one line for a name, and
+    counters begin anew, which Prometheus is prepared for.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._queries: dict[str, _Query] = {}  # by run id: a restart is a new run
+        self._queries: dict[str, _Query] = {}  # by name, or by id without one
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Note a query."""
-        self._query(str(event.runId), event.name or str(event.id))
+        self._query(event)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Note a batch, and log a line about it."""
         progress = event.progress
-        query = self._query(str(progress.runId), progress.name or str(progress.id))
+        query = self._query(progress)
         behind = messages_behind(progress)
         with self._lock:
             query.batches += 1
@@ -97,9 +104,9 @@ class Metrics(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Note the end of a query; its last figures stay."""
         with self._lock:
-            query = self._queries.get(str(event.runId))
-            if query is not None:
-                query.is_active = False
+            for query in self._queries.values():
+                if query.run_id == str(event.runId):
+                    query.is_active = False
 
     def text(self) -> str:
         """Return all figures in Prometheus' text format."""
@@ -124,9 +131,17 @@ class Metrics(StreamingQueryListener):
             finally:
                 server.shutdown()
 
-    def _query(self, run_id: str, name: str) -> _Query:
+    def _query(self, told: QueryStartedEvent | StreamingQueryProgress) -> _Query:
+        """Return the figures of a run, which take the place of those of the run before."""
+        id_, run_id = str(told.id), str(told.runId)
+        name = told.name or id_
         with self._lock:
-            return self._queries.setdefault(run_id, _Query(name))
+            query = self._queries.get(name)
+            if query is None or query.run_id != run_id:
+                others = {key: each for key, each in self._queries.items() if each.id != id_}
+                query = _Query(name, id_, run_id)
+                self._queries = others | {name: query}
+            return query
 
 
 def _samples(query: _Query) -> Iterator[tuple[Metric, str]]:

@@ -112,7 +112,8 @@ READ_OPTIONS = (
         "maxBytesPerTrigger",
         "a number, or `64m`",
         "no limit",
-        "The most bytes of a micro-batch, as stored; at least one message passes.",
+        "The most bytes of a micro-batch, as stored; at least one message passes, and four million "
+        "at most.",
     ),
     Option(
         "minRowsPerTrigger",
@@ -216,10 +217,17 @@ WRITE_OPTIONS = (
         "txnAppId",
         "a name",
         "none",
-        "with `txnVersion`, in a batch write: a version that this name has written to the topic "
-        "before, or a lower one, is skipped. For writes inside `foreachBatch`",
+        "with `txnVersion`, in a batch write: the last version that this name has written to the "
+        "topic is skipped, a lower one is refused. For writes inside `foreachBatch`",
     ),
     Option("txnVersion", "0 and up", "none", "the number of this write, such as the batch id"),
+    Option(
+        "lockTimeout",
+        "a time: `30s`, `5m`",
+        "`30s`",
+        "how long a commit tries to get the store's lock while another process has it, before the "
+        "batch fails",
+    ),
     Option("checkpointLocation", "a folder", "Spark's", "Spark's own: where a query keeps offsets"),
     Option("queryName", "a name", "Spark's", "Spark's own: the name of the query"),
 )

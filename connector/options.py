@@ -13,8 +13,17 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.store_path import StorePathError, store_path
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_TABLE_PROPERTIES = (
+    "comment",
+    "external",
+    "is_managed_location",
+    "location",  # what `path` says, or a folder that Spark makes up: nothing is ever there
+    "owner",
+    "provider",
+)
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
@@ -38,12 +47,30 @@ class Option(NamedTuple):
     meaning: str
 
 
+def _without_table_properties(given: Mapping[str, str]) -> dict[str, str]:
+    """Return options without what Spark adds to those of a table in its catalog.
+
+    These are who owns it, its format, its location, and each option once more as `option.<name>`.
+    """
+    if "provider" in given:
+        added = (*_TABLE_PROPERTIES, *(f"option.{name}" for name in given))
+        return {name: value for name, value in given.items() if name not in added}
+    location, path = given.get("location"), given.get("path")
+    if location is None:
+        return dict(given)
+    if path is None or store_path(location).absolute() != store_path(path).absolute():
+        reason = f"is '{location}', but the store is named by 'path'; leave it out"
+        raise OptionError("location", reason)
+    return {name: value for name, value in given.items() if name != "location"}
+
+
 class Given:
     """The options that a user gave, read by their declared names."""
 
     def __init__(self, options: Mapping[str, str], declared: Iterable[Option]) -> None:
         self._names = {option.name.lower(): option.name for option in declared}
-        self._values = {name.lower(): value for name, value in options.items()}
+        given = {name.lower(): value for name, value in options.items()}
+        self._values = _without_table_properties(given)
         for name in self._values:
             if name not in self._names:
                 raise OptionError(name, f"there is no such option; {self._nearest(name)}")
@@ -72,6 +99,16 @@ class Given:
         if value is None:
             raise OptionError(name, f"is missing; give .option('{name}', ...)")
         return value
+
+    def folder(self, name: str) -> str:
+        """Return an option that must be given and is the folder of a store, absolute.
+
+        It is read on the driver, and holds in every process from there on.
+        """
+        try:
+            return str(store_path(self.required(name)).absolute())
+        except StorePathError as cause:
+            raise OptionError(name, f"is '{cause.path}': {cause.reason}") from cause
 
     def choice(self, name: str, choices: Iterable[str]) -> str | None:
         """Return an option that is one of some words, as they are spelt."""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
+from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
 from rocketpy.connector import store_views
 from rocketpy.connector.data_loss import Loss, report
 from rocketpy.connector.filters import (
@@ -32,12 +35,34 @@ from rocketpy.connector.store_backend import StoreBackend
 log = logging.getLogger(__name__)
 
 
+@dataclass(kw_only=True)
 class SourcePartition(InputPartition):
-    """A part of a view."""
+    """A part of a view of the store that the planner saw."""
+
+    store: StoreIdentity | None = None
 
     @abstractmethod
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield its rows; columns may come in any order, and with others between them."""
+
+    def open(self, options: ReadOptions) -> AbstractContextManager[StoreBackend]:
+        """Open the store, in a task.
+
+        Raises:
+            OtherStoreError: it is not the one that the planner saw: the path is not shared.
+        """
+        if self.store is not None:
+            require_same(Path(options.path), self.store)
+        return closing(StoreBackend(options.path))
+
+
+_Partition = TypeVar("_Partition", bound=SourcePartition)
+
+
+def of_store(backend: StoreBackend, parts: Iterable[_Partition]) -> list[_Partition]:
+    """Return what tasks are to read, with the store in which they are to find it."""
+    identity = identity_of(backend.store.root)
+    return [replace(part, store=identity) for part in parts]
 
 
 @dataclass
@@ -48,7 +73,7 @@ class QueuePartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all ranges."""
-        with closing(StoreBackend(options.path)) as backend:
+        with self.open(options) as backend:
             for part in self.ranges:
                 yield from _read(backend, part, options, columns)
 
@@ -91,23 +116,25 @@ class KeyPartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield them topic by topic, in log order."""
-        place = ("queue_id", "queue_offset", "commit_log_offset")
+        place = ("queue_id", "queue_offset")
         wide = with_columns(columns, *place, "tags", *(["properties"] if options.sql else []))
-        with closing(StoreBackend(options.path)) as backend:
+        with self.open(options) as backend:
             for topic in sorted({part.queue.topic for part in self.ranges}):
+                is_meant = self._is_meant(topic, options)
                 found = backend.find(topic, options.keys, wide, decompress=options.decompress)
-                if options.sql:
-                    found = passing(found, options.sql)
-                for part in self.ranges:
-                    if part.queue.topic == topic:
-                        yield from found.filter(self._is_meant(part, options)).to_batches()
+                for batch in found:
+                    passed = passing(batch, options.sql) if options.sql else batch
+                    yield passed.filter(is_meant)
 
-    def _is_meant(self, part: QueueRange, options: ReadOptions) -> pc.Expression:
-        meant = (
-            (pc.field("queue_id") == part.queue.queue_id)
-            & (pc.field("queue_offset") >= part.start)
-            & (pc.field("queue_offset") < part.end)
-        )
+    def _is_meant(self, topic: str, options: ReadOptions) -> pc.Expression:
+        meant = pc.scalar(False)
+        for part in self.ranges:
+            if part.queue.topic == topic:
+                meant |= (
+                    (pc.field("queue_id") == part.queue.queue_id)
+                    & (pc.field("queue_offset") >= part.start)
+                    & (pc.field("queue_offset") < part.end)
+                )
         if options.tags is not None and not options.tags.takes_all:
             meant &= pc.field("tags").isin(sorted(options.tags.names))
         return meant
@@ -125,7 +152,7 @@ class LogPartition(SourcePartition):
         """Yield them in log order; go on behind what retention deletes meanwhile."""
         wide = with_columns(columns, *columns_asked(options))
         start, log_end = self.start, self.log_end
-        with closing(StoreBackend(options.path)) as backend:
+        with self.open(options) as backend:
             while start < self.end:
                 lost = backend.lost_before(start, self.end)
                 report(lost, fail=options.fail_on_loss)
@@ -157,7 +184,7 @@ class IndexPartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield its entries."""
-        with closing(StoreBackend(options.path)) as backend:
+        with self.open(options) as backend:
             yield from store_views.index_entries(backend, self.name)
 
 
@@ -169,5 +196,5 @@ class TablePartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield it as one batch."""
-        with closing(StoreBackend(options.path)) as backend:
+        with self.open(options) as backend:
             yield store_views.TABLES[self.view](backend)

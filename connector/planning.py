@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rocketpy.connector.offsets import MessageQueue, Positions
 
 FEW_ROWS = 2_000  # are read by one task, in micro-batches
+MOST_SIZES = 4 << 20  # that a plan by bytes keeps, of all queues: 32 MiB
 Held = Mapping[MessageQueue, tuple[int, int]]  # first offset that is held, and the end
 Sizes = Callable[[MessageQueue, int, int], npt.NDArray[np.int64]]  # of messages, in bytes
 
@@ -95,8 +96,9 @@ def at_most_bytes(ranges: Ranges, limit: int, sizes: Sizes) -> Ranges:
     """Return the first messages that have no more bytes than `limit` together, but at least one.
 
     The first message of each queue comes before the second of any. Queues share evenly; what one
-    does not need goes to the others.
+    does not need goes to the others. A plan looks at so many messages at most, of all queues.
     """
+    ranges = at_most_rows(ranges, MOST_SIZES)
     admitted = {queue: part.first(0) for queue, part in ranges.items()}
     rest = limit
     behind = dict[MessageQueue, npt.NDArray[np.int64]]()

@@ -78,7 +78,7 @@ class ReadOptions:
             OptionError: one is unknown, missing or wrong, or two contradict each other.
         """
         given = Given(options, READ_OPTIONS)
-        path = given.required("path")
+        path = given.folder("path")
         view = given.choice("view", VIEWS) or "messages"
         scans_log = given.choice("scan", ("queues", "commitlog")) == "commitlog"
         _check_view(given, view, scans_log)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Mapping
 
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from rocketpy.connector.registration import register
+from rocketpy.connector.user_settings import is_submitted, user_settings
 
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -18,33 +21,55 @@ DELTA_SETTINGS = {
 }
 
 
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
 def local_spark(cores: int | str = "*", **config: str) -> SparkSession:
     """Return a local Spark session, with Delta Lake if `delta-spark` is installed.
 
     Workers run this Python: by itself Spark starts the first `python3` of the path. Nothing
     listens beyond this machine. Further settings are given with `_` for each dot:
-    `spark_driver_memory="4g"`.
+    `spark_driver_memory="4g"`. What the user has set for Spark elsewhere wins over what is set
+    here, the master included: `spark-defaults.conf`, `PYSPARK_SUBMIT_ARGS`, `spark-submit`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    has_delta = importlib.util.find_spec("delta") is not None
-    if has_delta:
-        settings |= DELTA_SETTINGS
-    settings |= {name.replace("_", "."): value for name, value in config.items()}
-    builder = SparkSession.builder.master(f"local[{cores}]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    if has_delta:
-        from delta import configure_spark_with_delta_pip
-
-        builder = configure_spark_with_delta_pip(builder)
+    asked = {name.replace("_", "."): value for name, value in config.items()}
+    builder = SparkSession.builder
+    if is_submitted(os.environ):
+        builder = _with(builder, asked)
+    else:
+        builder = _configured(builder, cores, asked)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     register(session)
     return session
+
+
+def _with(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _configured(
+    builder: SparkSession.Builder, cores: int | str, asked: dict[str, str]
+) -> SparkSession.Builder:
+    users = user_settings(os.environ, _find_spark_home())
+    has_delta = importlib.util.find_spec("delta") is not None
+    ours = {
+        "spark.master": f"local[{cores}]",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+    } | (DELTA_SETTINGS if has_delta else {})
+    master = asked.get("spark.master") or users.get("spark.master") or "local"
+    if master.startswith("local"):  # executors elsewhere have to reach the driver
+        ours |= _LOOPBACK
+    settings = {name: value for name, value in ours.items() if name not in users} | asked
+    builder = _with(builder, settings)
+    if not has_delta:
+        return builder
+    from delta import configure_spark_with_delta_pip
+
+    packages = settings.get("spark.jars.packages") or users.get("spark.jars.packages", "")
+    return configure_spark_with_delta_pip(builder, [name for name in packages.split(",") if name])

@@ -1,7 +1,7 @@
 """`df.write` and `df.writeStream` with `format("rocketpy")`: each batch whole, and once.
 
 Tasks stage their rows in the store's folder; the driver's commit appends all of them or, if this
-batch of this query is in the store already, none. See broker_core/staged.py.
+batch of this query is the last one in the store already, none. See broker_core/staged.py.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.storage.identity import StoreIdentity, make_identity, require_same
 from rocketpy.broker_core.storage.support import refuse_unsupported
 from rocketpy.connector.options import OptionError
-from rocketpy.connector.worker import make_ready
+from rocketpy.connector.worker import tuned_task
 from rocketpy.connector.write_columns import check_columns
 from rocketpy.connector.write_options import WriteOptions
+from rocketpy.connector.writer_names import WriterName, writer_name
 
 log = logging.getLogger(__name__)
 
@@ -50,25 +52,27 @@ class StagedRows(WriterCommitMessage):
 
     path: Path | None
     rows: int
+    store: StoreIdentity  # that the task saw
     query_id: str | None = None
 
 
 class BatchSink(DataSourceArrowWriter):
     """Writes a DataFrame: all of it, or nothing if a task fails."""
 
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
+    def __init__(self, options: WriteOptions, store: StoreIdentity) -> None:
+        self._options, self._store = options, store
         self._transaction = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of one partition."""
-        return _stage(self._options, self._transaction, iterator)
+        with tuned_task():
+            return _stage(self._options, self._store, self._transaction, iterator)
 
     def commit(self, messages: Messages) -> None:
         """Append what was staged, unless this version was written before."""
         options = self._options
-        # The same name may write to several topics of a store, each with its own versions.
-        writer = f"app {options.app_id} topic {options.topic or '*'}" if options.app_id else None
+        app = options.app_id
+        writer = None if app is None else writer_name("app", app, options.topic)
         _commit(options, messages, writer, options.version)
 
     def abort(self, messages: Messages) -> None:  # noqa: ARG002
@@ -79,11 +83,11 @@ class BatchSink(DataSourceArrowWriter):
 class StreamSink(DataSourceStreamArrowWriter):
     """Writes the batches of a streaming query: each once, however often Spark runs it."""
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, store: StoreIdentity) -> None:
         if options.app_id is not None:
             reason = "is for batch writes; a streaming query is known by its checkpoint"
             raise OptionError("txnAppId", reason)
-        self._options = options
+        self._options, self._store = options, store
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of one partition of one batch."""
@@ -93,14 +97,17 @@ class StreamSink(DataSourceStreamArrowWriter):
         query_id = context.getLocalProperty("sql.streaming.queryId")
         batch_id = context.getLocalProperty("streaming.sql.batchId")
         assert query_id is not None, "Spark did not tell the id of the query"
-        staged = _stage(self._options, f"{query_id}-{batch_id}", iterator)
+        with tuned_task():
+            staged = _stage(self._options, self._store, f"{query_id}-{batch_id}", iterator)
         staged.query_id = query_id
         return staged
 
     def commit(self, messages: Messages, batchId: int) -> None:
         """Append what was staged, unless this batch was appended before a restart."""
-        query = next((message.query_id for message in _staged(messages)), None)
-        _commit(self._options, messages, f"query {query}", batchId)
+        query_id = next((message.query_id for message in _staged(messages)), None)
+        assert query_id is not None, "Spark ran no task"
+        writer = writer_name("query", query_id, self._options.topic)
+        _commit(self._options, messages, writer, batchId)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: ARG002
         """Remove what was staged; what tasks left that died goes with the batch's next commit."""
@@ -111,31 +118,35 @@ def batch_sink(options: Mapping[str, str], schema: StructType, overwrite: bool) 
     """Return the writer of a DataFrame; what cannot be written is refused here, on the driver."""
     if overwrite:
         raise OutputModeError("write with .mode('append')")
-    return BatchSink(_checked(options, schema))
+    return BatchSink(*_checked(options, schema))
 
 
 def stream_sink(options: Mapping[str, str], schema: StructType, overwrite: bool) -> StreamSink:
     """Return the writer of a streaming query; what cannot be written is refused here."""
     if overwrite:
         raise OutputModeError("write with .outputMode('append'), or inside foreachBatch")
-    return StreamSink(_checked(options, schema))
+    return StreamSink(*_checked(options, schema))
 
 
-def _checked(options: Mapping[str, str], schema: StructType) -> WriteOptions:
+def _checked(options: Mapping[str, str], schema: StructType) -> tuple[WriteOptions, StoreIdentity]:
+    """Return what was asked for, and the store that driver and tasks must see, which is marked."""
     parsed = WriteOptions.parse(options)
     check_columns(
         schema, has_topic=parsed.topic is not None, property_columns=parsed.property_columns
     )
     refuse_unsupported(Path(parsed.path))
-    return parsed
+    return parsed, make_identity(Path(parsed.path), parsed.lock_timeout_s)
 
 
 def _stage(
-    options: WriteOptions, transaction: str, batches: Iterable[pa.RecordBatch]
+    options: WriteOptions,
+    store: StoreIdentity,
+    transaction: str,
+    batches: Iterable[pa.RecordBatch],
 ) -> StagedRows:
     from rocketpy.broker_core.staged import TaskStage
 
-    make_ready()
+    require_same(Path(options.path), store)
     context = TaskContext.get()
     stage = TaskStage(
         root=Path(options.path),
@@ -149,7 +160,7 @@ def _stage(
     try:
         for batch in batches:
             stage.add(batch)
-        return StagedRows(*stage.finish())
+        return StagedRows(*stage.finish(), store)
     except BaseException:
         stage.discard()
         raise
@@ -165,14 +176,19 @@ def _files(messages: Messages) -> list[Path]:
     return [message.path for message in _staged(messages) if message.path is not None]
 
 
-def _commit(options: WriteOptions, messages: Messages, writer: str | None, number: int) -> None:
+def _commit(
+    options: WriteOptions, messages: Messages, writer: WriterName | None, number: int
+) -> None:
     from rocketpy.broker_core.staged import commit
     from rocketpy.broker_core.storage.batch_commit import StagedBatch
 
-    files = _files(messages)
-    batch = StagedBatch(files=files, writer=writer, number=number)
-    if files and not commit(Path(options.path), batch):
-        log.warning("%s: batch %d of %s is there already", options.path, number, writer)
+    files, root = _files(messages), Path(options.path)
+    for seen in {staged.store for staged in _staged(messages)}:
+        require_same(root, seen)
+    name, former = writer or (None, None)
+    batch = StagedBatch(files=files, writer=name, number=number, formerly=former)
+    if files and not commit(root, batch, lock_timeout_s=options.lock_timeout_s):
+        log.warning("%s: batch %d of %s is there already", options.path, number, name)
 
 
 def _remove(options: WriteOptions, transactions: Iterable[str]) -> None:

@@ -32,7 +32,7 @@ from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
-from rocketpy.broker_core.storage.lookup import find_by_key, records_at
+from rocketpy.broker_core.storage.lookup import find_by_keys, records_at
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.support import is_store
@@ -210,17 +210,10 @@ class StoreBackend(LogBackend):
 
     def find(
         self, topic: str, keys: Sequence[str], columns: Sequence[str], *, decompress: bool
-    ) -> pa.Table:
-        """Return the messages of a topic that have one of the keys, each once, in log order."""
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a topic that have one of the keys, each once, in log order."""
         schema, parts = select(columns), self.store.parts
-        found = [
-            batch
-            for key in keys
-            for batch in find_by_key(parts, topic, key, schema, decompress=decompress)
-        ]
-        table = pa.Table.from_batches(found, schema)
-        _, rows = np.unique(table.column("commit_log_offset").to_numpy(), return_index=True)
-        return table.take(pa.array(rows))
+        return find_by_keys(parts, topic, keys, schema, decompress=decompress)
 
     def at(self, places: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return the sound records among these places of the log; no order is promised."""

@@ -26,7 +26,7 @@ from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.connector.batch_reader import read_partition
 from rocketpy.connector.consumer import Consumer, consumer_of
 from rocketpy.connector.offsets import SourceOffset
-from rocketpy.connector.partitions import QueuePartition
+from rocketpy.connector.partitions import QueuePartition, of_store
 from rocketpy.connector.planner import Planner
 from rocketpy.connector.planning import split, tasks
 from rocketpy.connector.read_options import ReadOptions
@@ -102,8 +102,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
         if options.min_partitions or options.max_partition_rows:
-            return [QueuePartition((part,)) for part in parts]
-        return [QueuePartition(few) for few in tasks(parts)]
+            return of_store(self._backend, [QueuePartition((part,)) for part in parts])
+        return of_store(self._backend, [QueuePartition(few) for few in tasks(parts)])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Runs in a task."""

@@ -1,7 +1,10 @@
 """What takes the fixed cost off a task: 50 ms of waiting and 12 ms of CPU become 10 ms in all.
 
 A stream that keeps up has batches of few messages, and then this is what its latency is made of.
-Both costs are PySpark's own, and met in its worker processes, which it uses for task after task.
+Both costs are PySpark's own, and met in its worker processes. Spark uses these for task after task,
+of other formats and of users' own functions, too: so a worker is tuned for the length of one task
+of ours and the collection behind it, and is then as it was. `ROCKETPY_WORKER_TUNING=off` in the
+environment of the workers leaves it alone altogether.
 """
 
 from __future__ import annotations
@@ -9,41 +12,109 @@ from __future__ import annotations
 import gc
 import os
 import socket
-from functools import cache
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+SWITCH = "ROCKETPY_WORKER_TUNING"
+_OFF = ("off", "false", "no", "0")
 _OPEN_FILES = Path("/proc/self/fd")
 _WHOLE = 2  # the generation of a full collection
 
 
-@cache
+def is_tuned() -> bool:
+    """Whether workers may be tuned at all."""
+    return os.environ.get(SWITCH, "").strip().lower() not in _OFF
+
+
 def make_ready() -> None:
-    """Make this process ready for many small tasks; does something the first time only."""
-    # PySpark runs a full collection after each task: 12 ms for the 50,000 objects that pyspark and
-    # pyarrow are made of. What is imported by now stays anyway.
-    gc.freeze()
-    if _OPEN_FILES.is_dir() and hasattr(socket, "TCP_QUICKACK"):  # Linux
-        gc.callbacks.append(_between_tasks)
+    """Make a process that plans a stream, and does nothing else, collect less."""
+    if is_tuned():
+        gc.freeze()
 
 
-def _between_tasks(phase: str, about: dict[str, int]) -> None:
-    """Have the first packet of the next task acknowledged at once.
+@contextmanager
+def tuned_task() -> Iterator[None]:
+    """Tune the worker while a task of ours runs in it."""
+    if not is_tuned():
+        yield
+        return
+    _worker.begin()
+    try:
+        yield
+    finally:
+        _worker.end()
 
-    The JVM sends a task in two pieces, and holds the second one back until the first one is
-    acknowledged, which Linux puts off for 40 ms. It can be asked not to, but only for what comes
-    next; the collection behind a task is the one place between tasks that calls back. With
-    `spark.python.unix.domain.socket.enabled` there is nothing to acknowledge.
+
+class _Worker:
+    """This process, as far as it is not as it was."""
+
+    def __init__(self) -> None:
+        self._has_frozen = self._is_over = False
+        self._connections: frozenset[int] = frozenset()  # inodes
+
+    def begin(self) -> None:
+        # PySpark runs a full collection after each task: 12 ms for the 50,000 objects that pyspark
+        # and pyarrow are made of. What is imported by now stays anyway.
+        if not gc.get_freeze_count():  # else it was frozen by somebody who may rely on it
+            gc.freeze()
+            self._has_frozen = True
+        self._is_over, self._connections = False, _connections()
+
+    def end(self) -> None:
+        self._is_over = True
+        if self._behind_task not in gc.callbacks:
+            gc.callbacks.append(self._behind_task)
+
+    def _behind_task(self, phase: str, about: dict[str, int]) -> None:
+        """Put all back, and have the first packet of the next task acknowledged at once.
+
+        The JVM sends a task in two pieces, and holds the second one back until the first one is
+        acknowledged, which Linux puts off for 40 ms. It can be asked not to, but only for what
+        comes next; the collection behind a task is the one place between tasks that calls back.
+        With `spark.python.unix.domain.socket.enabled` there is nothing to acknowledge.
+        """
+        if phase != "stop" or about["generation"] != _WHOLE or not self._is_over:
+            return
+        self._is_over = False
+        _acknowledge_at_once(self._connections)
+        if self._has_frozen:
+            gc.unfreeze()
+            self._has_frozen = False
+        if gc.callbacks[-1] == self._behind_task:  # else another would be passed over this time
+            gc.callbacks.pop()
+
+
+_worker = _Worker()
+
+
+def _connections() -> frozenset[int]:
+    """Return the connection to the JVM; PySpark has it open once as a socket, twice as a file.
+
+    Sockets of users' own functions are open once.
     """
-    if phase != "stop" or about["generation"] != _WHOLE:
+    found = Counter(inode for _, inode in _sockets())
+    return frozenset(inode for inode, times in found.items() if times > 1)
+
+
+def _acknowledge_at_once(connections: frozenset[int]) -> None:
+    for fd, inode in _sockets():
+        if inode in connections:
+            try:
+                with socket.socket(fileno=os.dup(fd)) as connection:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+            except OSError:  # not of that kind
+                continue
+
+
+def _sockets() -> Iterator[tuple[int, int]]:
+    """Yield descriptor and inode of each socket of this process; on Linux alone."""
+    if not _OPEN_FILES.is_dir() or not hasattr(socket, "TCP_QUICKACK"):
         return
     for file in list(_OPEN_FILES.iterdir()):
         try:
             if file.is_socket():
-                _acknowledge_at_once(int(file.name))
-        except OSError:  # not of that kind
+                yield int(file.name), file.stat().st_ino
+        except OSError:  # closed meanwhile
             continue
-
-
-def _acknowledge_at_once(fd: int) -> None:
-    with socket.socket(fileno=os.dup(fd)) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)

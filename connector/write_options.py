@@ -28,6 +28,7 @@ class WriteOptions:
     property_columns: tuple[str, ...] = ()
     app_id: str | None = None
     version: int = 0
+    lock_timeout_s: float = 30
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -48,13 +49,14 @@ class WriteOptions:
             except TopicNameError as cause:
                 raise OptionError("topic", str(cause)) from cause
         return cls(
-            path=given.required("path"),
+            path=given.folder("path"),
             topic=topic,
             queues=given.count("queues"),
             compress=given.choice("compress", CODECS),
             property_columns=_property_columns(given),
             app_id=app_id,
             version=version or 0,
+            lock_timeout_s=given.seconds("lockTimeout", 30),
         )
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import CAUSE, RETRY_TOPIC
 from rocketpy.broker_core.metadata.names import check_group_name, dead_letter_topic
+from rocketpy.broker_core.store_path import store_path
 
 _COLUMNS = "queue_id,queue_offset,msg_id,keys,tags,properties,store_timestamp"
 _OPTIONS = {"since": "startingTimestamp", "until": "endingTimestamp", "tags": "tags", "sql": "sql"}
@@ -52,7 +53,7 @@ class DeadLetters:
     @property
     def root(self) -> Path:
         """The store, by a path that holds in every process."""
-        return Path(self.path).absolute()
+        return store_path(self.path).absolute()
 
     @property
     def topic(self) -> str:

@@ -26,6 +26,7 @@ from rocketpy.broker_core.delay.progress import level_source, read_marks
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.connector.worker import make_ready
 
@@ -79,6 +80,7 @@ class RangePartition(InputPartition):
     """What one task stages."""
 
     range: LevelRange
+    store: StoreIdentity
 
 
 class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -121,11 +123,13 @@ class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the ranges between two offsets, those of deep levels cut."""
-        return [RangePartition(part) for part in cut(start, end, self._task_rows)]
+        seen = identity_of(self._store.root)
+        return [RangePartition(part, seen) for part in cut(start, end, self._task_rows)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Stage one range. Runs in a task."""
         assert isinstance(partition, RangePartition)
+        require_same(Path(self._path), partition.store)
         context = TaskContext.get()
         batch = context.getLocalProperty("streaming.sql.batchId") if context else None
         row: dict[str, Any] = {**partition.range._asdict(), "rows": 0}

@@ -29,8 +29,10 @@ from rocketpy.broker_core.rebalance.generation import (
 )
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.rebalance.situation import StoreSurvey
+from rocketpy.broker_core.storage.identity import identity_of, require_same
 from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.broker_core.store_path import store_path
 
 MADE_BY = "job"
 MADE, SAME, REFUSED, DESERTED, OVERTAKEN = "made", "same", "refused", "deserted", "overtaken"
@@ -82,14 +84,15 @@ def rebalance(
     """
     if strategy is not None:
         parse_strategy(strategy)
-    store = _look(path)
+    folder = store_path(path).absolute()
+    store = _look(folder)
     known = _registry(store).groups()
     for group in groups or ():
         check_group_name(group)
         if group not in known:
             reason = "no member has ever joined it: a stream does with 'consumerGroup' and 'member'"
             raise RebalanceError(f"group {group!r}", reason)
-    planned = _plan(spark, str(path), sorted(set(groups)) if groups else known, strategy)
+    planned = _plan(spark, str(folder), sorted(set(groups)) if groups else known, strategy)
     overtaken = set[str]() if dry_run else publish(store, planned)
     return [
         replace(outcome, status=OVERTAKEN) if outcome.group in overtaken else outcome
@@ -117,7 +120,13 @@ def _plan(
     # No more than there are cores: each task reads the offsets of all groups, one file.
     tasks = max(1, min(len(groups) // _GROUPS_A_TASK, context.defaultParallelism))
     slices = context.parallelize(groups, tasks)
-    planned = slices.mapPartitions(lambda names: plan_groups(path, names, strategy)).collect()
+    seen = identity_of(Path(path))
+
+    def plan(names: Iterable[str]) -> list[PlannedGroup]:
+        require_same(Path(path), seen)
+        return plan_groups(path, names, strategy)
+
+    planned = slices.mapPartitions(plan).collect()
     return sorted(planned, key=lambda each: each.outcome.group)
 
 

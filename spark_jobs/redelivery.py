@@ -38,6 +38,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.lease import DEFAULT_MS, Lease
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.support import is_store
+from rocketpy.broker_core.store_path import store_path
 from rocketpy.spark_jobs.level_source import FORMAT, LevelSource
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,9 @@ class Redelivery:
     _error: StoreError | None = None
     _damaged: dict[int, CorruptStoreError] = field(default_factory=dict)  # by level
     _stopping: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.path = store_path(self.path).absolute()
 
     def run(self) -> int:
         """Deliver; return how many messages.
@@ -113,7 +117,7 @@ class Redelivery:
 
     def _start(self, store: MessageStore, lease: Lease, checkpoint: str) -> StreamingQuery:
         options: dict[str, Any] = {
-            "path": str(self.path.absolute()),
+            "path": str(self.path),
             "run": uuid.uuid4().hex,
             "batchRows": self.batch_rows,
             "taskRows": self.task_rows,

@@ -61,7 +61,7 @@ class ReplayRun:
         if chunk is None:
             return 0
         count = 0
-        if read_ledger(self.letters.root).has(self._writer, chunk.number):
+        if read_ledger(self.letters.root).last_number(self._writer) >= chunk.number:
             described = self._tasks(chunk, {}).described(chunk.positions())
             if described is not None:
                 self.audit.append(described, chunk)
@@ -112,7 +112,7 @@ class ReplayRun:
         return {topic: known[topic].write_queues for topic in names}
 
     def _chunks(self, selected: pa.Table, size: int) -> Iterator[Chunk]:
-        known = read_ledger(self.letters.root).numbers.get(self._writer, -1)
+        known = read_ledger(self.letters.root).last_number(self._writer)
         number = max(known, self.audit.last_chunk())
         queue_ids, offsets = (
             selected[name].to_numpy().astype(np.int64) for name in ("queue_id", "queue_offset")

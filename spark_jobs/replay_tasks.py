@@ -18,6 +18,7 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.broker_core.retry.stage import CopyStage
+from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 
@@ -38,6 +39,7 @@ class _Job:
     """What a task needs to know."""
 
     root: Path
+    store: StoreIdentity
     topic: str
     transaction: str | None  # None: nothing is staged
     rule: ReplayRule
@@ -76,12 +78,14 @@ class ReplayTasks:
         ]
         if not parts:
             return []
-        job = _Job(self._root, self._topic, transaction, self._rule)
+        seen = identity_of(self._root)
+        job = _Job(self._root, seen, self._topic, transaction, self._rule)
         return context.parallelize(parts, len(parts)).map(partial(_work, job)).collect()
 
 
 def _work(job: _Job, part: tuple[int, Ints]) -> tuple[str | None, bytes]:
     """Return the staged file, and an Arrow table of which messages these are; runs in a task."""
+    require_same(job.root, job.store)
     queue_id, offsets = part
     tables, file = [], None
     with CopyStage(root=job.root, transaction=job.transaction or "") as stage:

@@ -20,7 +20,9 @@ from pyspark.sql.types import IntegralType
 from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
+from rocketpy.connector.writer_names import WriterName, writer_name
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.restore_settings import RestoreReport, RestoreSettings, check_target
@@ -59,7 +61,7 @@ def restore(
     if state is None:
         raise JobRefusedError(source.name, "there is no such table")
     pinned = state.version if version is None else version
-    job = _Restore(spark, source, Path(store).absolute(), asked, pinned)
+    job = _Restore(spark, source, store_path(store).absolute(), asked, pinned)
     return job.run(dry_run=dry_run, progress=progress)
 
 
@@ -75,9 +77,7 @@ class _Restore:
     def run(self, *, dry_run: bool, progress: Progress) -> RestoreReport:
         began, settings = time.monotonic(), self.settings
         job = settings.job(self.source.name)
-        # As the sink names a writer: connector/sink.py.
-        writer = f"app restore {job} topic {settings.to_topic or '*'}"
-        held = self._position(writer)
+        held = self._position(writer_name("app", _app_id(job), settings.to_topic))
         order = F.col(settings.order_by)
         rows = self._rows().where((order >= held) | order.isNull())
         topics, first, last = self._census(rows)
@@ -97,8 +97,8 @@ class _Restore:
             seconds=time.monotonic() - began,
         )
 
-    def _position(self, writer: str) -> int:
-        return max(read_ledger(self.store).numbers.get(writer, 0), 0)
+    def _position(self, writer: WriterName) -> int:
+        return max(read_ledger(self.store).last_number(*writer), 0)
 
     def _rows(self) -> DataFrame:
         """Return the rows that are asked for, with `to_topic`."""
@@ -195,7 +195,7 @@ class _Restore:
             writer = self._messages(part).write.format("rocketpy").mode("append")
             if settings.to_topic is not None:
                 writer = writer.option("topic", settings.to_topic)
-            writer = writer.option("txnAppId", f"restore {job}").option("txnVersion", end)
+            writer = writer.option("txnAppId", _app_id(job)).option("txnVersion", end)
             writer.save(str(self.store))
             done += count
             progress(done, total)
@@ -212,6 +212,10 @@ class _Restore:
         if "queue_id" in rows.columns:
             columns.append(_fold(self._queues).alias("queue_id"))
         return rows.select(*columns)
+
+
+def _app_id(job: str) -> str:
+    return f"restore {job}"
 
 
 def _fold(queues: Mapping[str, int]) -> Column:

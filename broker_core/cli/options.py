@@ -10,12 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from rocketpy.broker_core.cli.completion import complete_group, complete_store, complete_topic
+from rocketpy.broker_core.store_path import store_path
 
 StorePath = Annotated[
     Path,
     typer.Argument(
         metavar="PATH",
         help="The store directory: it holds 'commitlog'.",
+        parser=store_path,
         autocompletion=complete_store,
     ),
 ]
@@ -34,10 +36,17 @@ def option(
     *names: str,
     least: int | None = None,
     complete: Callable[..., list[str]] | None = None,
+    parse: Callable[[str], Any] | None = None,
 ) -> Any:
     """Return an option with a value, named after its parameter unless names are given."""
     return typer.Option(
-        *names, metavar=metavar, help=text, min=least, show_default=False, autocompletion=complete
+        *names,
+        metavar=metavar,
+        help=text,
+        min=least,
+        show_default=False,
+        autocompletion=complete,
+        parser=parse,
     )
 
 

@@ -11,6 +11,7 @@ from rocketpy.broker_core.cli import texts
 from rocketpy.broker_core.cli.commands import Commands
 from rocketpy.broker_core.cli.completion import complete_topic
 from rocketpy.broker_core.cli.options import AsJson, StorePath, option, time_ms
+from rocketpy.broker_core.store_path import store_path
 
 store_app = Commands(help=texts.STORE)
 
@@ -86,7 +87,9 @@ def dump(
 @store_app.command(help=texts.REPAIR)
 def repair(
     path: StorePath,
-    to: Annotated[Path | None, option("NEW", "Make a mended copy in this new folder.")] = None,
+    to: Annotated[
+        Path | None, option("NEW", "Make a mended copy in this new folder.", parse=store_path)
+    ] = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Mend the store itself, keeping the old files.")
     ] = False,

@@ -23,7 +23,7 @@ from rocketpy.broker_core.filters import (
 )
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.selection import Offsets, Selection
-from rocketpy.broker_core.storage.lookup import find_by_key, read_one
+from rocketpy.broker_core.storage.lookup import find_by_keys, read_one
 from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, scan
 from rocketpy.broker_core.tags import TagFilter
 
@@ -143,7 +143,7 @@ class Reading(StoreHandle):
         """Return the messages of a topic that have a key, or a unique key, through the index."""
         self._store.require_open()
         schema = select(columns)
-        found = find_by_key(self._store.parts, topic, key, schema, start_time, end_time)
+        found = find_by_keys(self._store.parts, topic, [key], schema, start_time, end_time)
         return pa.Table.from_batches(found, schema)
 
     def get(self, msg_id: str, *, columns: Sequence[str] | str | None = "*") -> pa.Table:

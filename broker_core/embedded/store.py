@@ -20,6 +20,7 @@ from rocketpy.broker_core.embedded.topics import Topics
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.verify import Problem, verify
+from rocketpy.broker_core.store_path import store_path
 
 
 def open(
@@ -32,7 +33,10 @@ def open(
 ) -> Store:
     """Open a store directory; one that is missing is made, unless it is only to be read.
 
+    `path` is a folder, or a `file:` URI of one.
+
     Raises:
+        StorePathError: it is a URI of another scheme, such as `s3a:`.
         StoreNotFoundError: it is to be read, and is not there.
         StoreLockedError: a broker has it open for itself.
         UnsupportedStoreError: it holds messages that we could not read.
@@ -41,7 +45,7 @@ def open(
     if flush not in ("sync", "async"):
         raise MessageRefusedError(f"flush={flush!r}", "give 'sync' or 'async'")
     store = MessageStore(
-        Path(path),
+        store_path(path),
         config or StoreConfig(),
         read_only=read_only,
         sync_flush=flush == "sync",

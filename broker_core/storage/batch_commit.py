@@ -46,12 +46,14 @@ _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log e
 class StagedBatch:
     """What is committed together; `writer` and `number` tell whether it was before.
 
-    `note` is what the writer wants to be remembered with the batch: both are there, or neither.
+    `formerly` is what an earlier version called the writer. `note` is what the writer wants to be
+    remembered with the batch: both are there, or neither.
     """
 
     files: Sequence[Path]
     writer: str | None = None
     number: int = 0
+    formerly: str | None = None
     note: Note | None = None
 
 
@@ -70,6 +72,7 @@ class BatchCommit:
         """Append the batch, durably; return False if it was in the log before.
 
         Raises:
+            StaleBatchError: a later batch of its writer is in the log.
             CorruptStoreError: a staged file is damaged or gone; nothing was stored.
             DiskFullError: there is no room; nothing was stored.
         """
@@ -78,7 +81,8 @@ class BatchCommit:
             if ledger.pending is not None:  # announced in a tail that was lost since
                 settle_batch(self.parts.log, self.parts.root, self.parts.disk, flushed=state.end)
                 ledger = read_ledger(self.parts.root)
-            if ledger.has(self.batch.writer, self.batch.number):
+            batch = self.batch
+            if ledger.is_replay(batch.writer, batch.number, batch.formerly):
                 return False
             catch_up(self.parts, state)  # what is before this batch comes first in the index
             self._stored_ms = store_time(self.clock, state)

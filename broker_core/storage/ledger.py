@@ -1,9 +1,13 @@
 """`rocketpy/ledger`: which batches are in the log, so that none is appended twice.
 
 A writer that may come again with the same batch (a streaming query, a job that is run anew) names
-itself and numbers its batches. The newest number of each is kept; numbers only grow. A writer may
-leave a note with a batch, what it has done with it: that is kept until its next. `pending` is the
-batch that is being committed: see intent.py. The file is small and replaced as a whole.
+itself and numbers its batches. The newest number of each is kept; numbers only grow. A batch with
+that number is the same one, run again. A lower number is an error: such a batch comes from an old
+checkpoint, and need not hold what the batch of that number held before.
+
+A writer may leave a note with a batch, what it has done with it: that is kept until its next.
+`pending` is the batch that is being committed: see intent.py. The file is small and replaced as a
+whole.
 """
 
 from __future__ import annotations
@@ -15,12 +19,29 @@ from pathlib import Path
 from typing import Any
 
 from rocketpy.broker_core.codec.crc32 import crc32
-from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.errors import CorruptStoreError, StoreError
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import LEDGER
 
 MOST_WRITERS = 10_000
 Note = Mapping[str, Any]  # JSON
+
+
+class StaleBatchError(StoreError):
+    """Is raised for a batch whose number is below that of the last batch of its writer."""
+
+    def __init__(self, writer: str, number: int, last: int) -> None:
+        super().__init__(writer, number, last)
+        self.writer, self.number, self.last = writer, number, last
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.number} of {self.writer!r} was not stored: its batch {self.last} is in "
+            "the store already, and only that one can be a replay. A streaming query has this from "
+            "an old or copied checkpoint: start it from its newest one, or from a new checkpoint "
+            "at the offsets where it should go on. With a txnAppId or app_id, give numbers that "
+            "grow, or another name"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +64,27 @@ class Ledger:
     pending: PendingBatch | None = None
     notes: Mapping[str, Note] = field(default_factory=dict)
 
-    def has(self, writer: str | None, number: int) -> bool:
-        """Whether a batch is in the log; of a writer without a name none ever is."""
-        return writer is not None and number <= self.numbers.get(writer, -1)
+    def last_number(self, writer: str, formerly: str | None = None) -> int:
+        """Return the number of a writer's last batch, -1 if it has none.
+
+        `formerly` is what an earlier version called the writer; that name counts until there is a
+        batch of the new one.
+        """
+        former = -1 if formerly is None else self.numbers.get(formerly, -1)
+        return self.numbers.get(writer, former)
+
+    def is_replay(self, writer: str | None, number: int, formerly: str | None = None) -> bool:
+        """Whether a batch is its writer's last one, run again; without a writer it never is.
+
+        Raises:
+            StaleBatchError: it comes before the last one.
+        """
+        if writer is None:
+            return False
+        last = self.last_number(writer, formerly)
+        if number < last:
+            raise StaleBatchError(writer, number, last)
+        return number == last
 
     def settled(self, *, is_in_log: bool) -> Ledger:
         """Return the ledger without its pending batch, which is noted if it is in the log."""

@@ -1,6 +1,11 @@
-"""Finding messages by key through the index, and by their place in the log."""
+"""Finding messages by key through the index, and by their place in the log.
+
+However many there are, they are decoded and handed out in batches of bounded size.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -9,75 +14,93 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS
 from rocketpy.broker_core.codec.decoder import decode
-from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.gather import Ints, rows_at
 from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.storage.indexing import places_of
 from rocketpy.broker_core.storage.parts import StoreParts
 
+_BATCH_ROWS, _BATCH_BYTES = 16_384, 16 << 20  # of records that are decoded together
+_SIZE = np.dtype(">i4")  # what a record begins with
 
-def find_by_key(
+
+def find_by_keys(
     parts: StoreParts,
     topic: str,
-    key: str,
+    keys: Sequence[str],
     schema: pa.Schema,
     start_ms: int | None = None,
     end_ms: int | None = None,
     *,
     decompress: bool = True,
-) -> list[pa.RecordBatch]:
-    """Return the messages that have a key or unique key, in log order.
+) -> Iterator[pa.RecordBatch]:
+    """Yield the messages that have one of the keys, or it as unique key: each once, in log order.
 
-    Index files only know hashes and seconds: each record is asked whether it is really meant.
+    Index files only know hashes and seconds: each record is asked whether it is really meant. What
+    is held at a time are the places of all hits and a batch of records.
     """
-    hits = places_of(parts, index_key_hash(f"{topic}#{key}"))
-    oldest = parts.log.min_offset()
-    offsets = np.array(sorted(offset for offset in hits if offset >= oldest), np.int64)
+    wanted = pa.array(keys, pa.string())
     needed = [
         name
         for name in ("topic", "keys", "uniq_key", "store_timestamp")
         if name not in schema.names
     ]
     wide = pa.schema([*schema, *(ALL_COLUMNS.field(name) for name in needed)])
-    found = []
-    for batch in records_at(parts, offsets, wide, decompress):
+    for batch in records_at(parts, _hits(parts, topic, keys), wide, decompress):
         words = pc.split_pattern(pc.fill_null(batch.column("keys"), ""), " ")
-        rows = pc.list_parent_indices(words).filter(pc.equal(words.flatten(), key))
+        rows = pc.list_parent_indices(words).filter(pc.is_in(words.flatten(), wanted))
         is_meant = np.zeros(batch.num_rows, bool)
         is_meant[rows.to_numpy(zero_copy_only=False)] = True
-        is_unique = pc.fill_null(pc.equal(batch.column("uniq_key"), key), False)
+        is_unique = pc.is_in(batch.column("uniq_key"), wanted)
         is_meant |= is_unique.to_numpy(zero_copy_only=False)
         is_meant &= pc.equal(batch.column("topic"), topic).to_numpy(zero_copy_only=False)
         stored = batch.column("store_timestamp").cast(pa.int64()).to_numpy()
         is_meant &= (stored >= (start_ms or 0)) & (end_ms is None or stored < end_ms)
-        found.append(batch.filter(pa.array(is_meant)).select(schema.names))
-    return found
+        yield batch.filter(pa.array(is_meant)).select(schema.names)
+
+
+def _hits(parts: StoreParts, topic: str, keys: Sequence[str]) -> Ints:
+    """Return where records may have one of the keys, in log order."""
+    hits = [np.empty(0, np.int64)]
+    for key in keys:
+        places = places_of(parts, index_key_hash(f"{topic}#{key}"))
+        hits.append(np.fromiter(places, np.int64, len(places)))
+    offsets = np.unique(np.concatenate(hits))
+    return offsets[offsets >= parts.log.min_offset()]
 
 
 def read_one(parts: StoreParts, offset: int, schema: pa.Schema) -> pa.RecordBatch | None:
     """Return the record at a physical offset; None if no sound one begins there."""
     if offset < parts.log.min_offset():
         return None
-    batches = records_at(parts, np.array([offset], np.int64), schema)
-    return batches[0] if batches else None
+    return next(records_at(parts, np.array([offset], np.int64), schema), None)
 
 
 def records_at(
     parts: StoreParts, offsets: Ints, schema: pa.Schema, decompress: bool = True
-) -> list[pa.RecordBatch]:
-    """Return the sound records among these places, a batch per file."""
-    batches = []
+) -> Iterator[pa.RecordBatch]:
+    """Yield the sound records among these places, file by file, in batches of bounded size."""
     starts = offsets - offsets % parts.log.file_size
     for start in np.unique(starts).tolist():
         data = parts.log.data_at(start)
         if data is None:
             continue
         places = offsets[starts == start] - start
-        block = _block_of_sound(data, places, start)
-        if block is not None:
-            broker = parts.config.broker_name
-            batches.append(decode(block, schema, broker=broker, decompress=decompress))
-    return batches
+        for some in _cut(data, places):
+            block = _block_of_sound(data, some, start)
+            if block is not None:
+                broker = parts.config.broker_name
+                yield decode(block, schema, broker=broker, decompress=decompress)
+
+
+def _cut(data: np.ndarray, places: Ints) -> Iterator[Ints]:
+    """Yield places, so many at a time that their records and their bytes are bounded."""
+    places = places[places + _SIZE.itemsize <= data.size]
+    sizes = rows_at(data, places, _SIZE).astype(np.int64)
+    # What is no record has any size there: it is found out later, and must not count for much.
+    ends = np.cumsum(np.where((sizes >= 0) & (sizes <= data.size), sizes, 0))
+    number = ends // _BATCH_BYTES + np.arange(len(places)) // _BATCH_ROWS
+    yield from np.split(places, np.flatnonzero(np.diff(number)) + 1)
 
 
 def _block_of_sound(data: np.ndarray, places: Ints, file_start: int) -> RecordBlock | None:

@@ -142,7 +142,8 @@ def _all_chunks(paths: Iterable[Path], with_records: bool) -> Iterator[StagedChu
                 while head := file.read(STAGED_STRUCT.size):
                     yield _read_chunk(path, file, head, with_records)
         except FileNotFoundError as cause:
-            reason = "this part of a batch is gone; run the batch again"
+            reason = "this part of a batch is gone: run the batch again; if it is gone then, too, "
+            reason += "its task had another folder under this path, which must be shared"
             raise CorruptStoreError(path, 0, reason) from cause
 
 

@@ -36,6 +36,7 @@ from rocketpy.broker_core.storage.disk import Disk, remove_unfinished
 from rocketpy.broker_core.storage.dispatch import PlacedOne
 from rocketpy.broker_core.storage.durability import make_checkpoint
 from rocketpy.broker_core.storage.flush import Flusher
+from rocketpy.broker_core.storage.identity import note_identity
 from rocketpy.broker_core.storage.indexing import is_behind
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
 from rocketpy.broker_core.storage.ledger import Ledger, Note, read_ledger, write_ledger
@@ -47,6 +48,7 @@ from rocketpy.broker_core.storage.staging import staged_topics
 from rocketpy.broker_core.storage.support import adapt, is_store, note_sizes, refuse_unsupported
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
+from rocketpy.broker_core.store_path import store_path
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +71,8 @@ class MessageStore:
         sync_flush: bool = False,
         disk: Disk | None = None,
     ) -> None:
-        self.root, self.clock, self.read_only = root, clock, read_only
+        self.root = root = store_path(root)
+        self.clock, self.read_only = clock, read_only
         self._disk, self._sync_flush, self._is_closed = disk or Disk(), sync_flush, False
         if not is_store(root):
             if read_only:
@@ -86,6 +89,7 @@ class MessageStore:
         config = adapt(self.root, config)
         if not self.read_only:
             note_sizes(self.root, config, self._disk)
+            note_identity(self.root, self._disk)
         self.parts = StoreParts(self.root, config, self._disk, writable=not self.read_only)
         self.topics = TopicTable(self._config_file(TopicTable.FILE_NAME))
         self._topic_cache: dict[str, tuple[TopicConfig, float]] = {}

@@ -26,6 +26,7 @@ from rocketpy.broker_core.storage.layout import (
     QUEUE_UNIT_SIZE,
     SIZES,
 )
+from rocketpy.broker_core.store_path import store_path
 
 _SIZES = (
     "commit_log_file_size",
@@ -38,8 +39,12 @@ _SIZES = (
 
 
 def is_store(root: Path) -> bool:
-    """Whether a folder looks like a store."""
-    return (root / COMMIT_LOG).is_dir()
+    """Whether a folder looks like a store.
+
+    Raises:
+        StorePathError: it is no folder at all, but what a path makes of a URI.
+    """
+    return (store_path(root) / COMMIT_LOG).is_dir()
 
 
 def adapt(root: Path, config: StoreConfig) -> StoreConfig:

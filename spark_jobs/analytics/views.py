@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +26,7 @@ from rocketpy.broker_core.metadata.names import (
     check_group_name,
 )
 from rocketpy.broker_core.storage.support import is_store
+from rocketpy.broker_core.store_path import store_path as folder_of
 from rocketpy.connector import store_views
 from rocketpy.connector.store_backend import StoreBackend
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError
@@ -45,13 +45,13 @@ class StoreViews:
     path: str  # holds in every process
 
     @classmethod
-    def of(cls, spark: SparkSession, store_path: StorePath) -> StoreViews:
+    def of(cls, spark: SparkSession, store: StorePath) -> StoreViews:
         """Return the views of a store.
 
         Raises:
             StoreNotFoundError: it is none.
         """
-        root = Path(store_path).absolute()
+        root = folder_of(store).absolute()
         if not is_store(root):
             raise StoreNotFoundError(root)
         return cls(spark, str(root))

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
 from rocketpy.spark_jobs.backfill.bodies import body_format
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
@@ -110,4 +111,4 @@ def _run(
     )
     register(spark)
     target = BackfillTable(spark, table, check_job_name(job_name))
-    return BackfillRun(spark, str(Path(store).absolute()), target, settings, progress)
+    return BackfillRun(spark, str(store_path(store).absolute()), target, settings, progress)

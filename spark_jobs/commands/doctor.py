@@ -12,6 +12,7 @@ import typer
 from rocketpy.broker_core.cli.completion import complete_store
 from rocketpy.broker_core.cli.exits import FOUND
 from rocketpy.broker_core.cli.options import AsJson
+from rocketpy.broker_core.store_path import store_path
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.doctor.findings import Finding
@@ -36,7 +37,10 @@ def doctor(
     path: Annotated[
         Path | None,
         typer.Argument(
-            metavar="PATH", help="A store to look at as well.", autocompletion=complete_store
+            metavar="PATH",
+            help="A store to look at as well.",
+            parser=store_path,
+            autocompletion=complete_store,
         ),
     ] = None,
     spark: Annotated[

@@ -13,6 +13,7 @@ import typer
 from rocketpy.broker_core.cli.completion import complete_store, complete_topic
 from rocketpy.broker_core.cli.options import AsJson, option
 from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
+from rocketpy.broker_core.store_path import store_path
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.restore import RestoreReport
@@ -36,7 +37,10 @@ def restore(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="The store; made if missing.", autocompletion=complete_store
+            metavar="PATH",
+            help="The store; made if missing.",
+            parser=store_path,
+            autocompletion=complete_store,
         ),
     ],
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The folder of the Delta table.")],

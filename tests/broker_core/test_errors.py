@@ -47,6 +47,11 @@ SAMPLES: dict[str, Any] = {
     "planned": (7,),
     "now": (9,),
     "member": "one",
+    "writer": "query 1 topic orders",
+    "number": 4,
+    "last": 7,
+    "host": "worker-3",
+    "found": "no store",
 }
 BASES = {"NameRefusedError", "RocketPyError", "StoreError", "UnknownNameError"}
 

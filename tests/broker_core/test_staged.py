@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pytest
+from tests.broker_core.storage.test_lock import held_elsewhere
 
 import rocketpy
-from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError, StoreError
+from rocketpy.broker_core.errors import (
+    CorruptStoreError,
+    MessageRefusedError,
+    StoreError,
+    StoreLockedError,
+)
 from rocketpy.broker_core.staged import TaskStage, commit
 from rocketpy.broker_core.storage.batch_commit import StagedBatch
 from rocketpy.broker_core.storage.layout import LEDGER, STAGED
-from rocketpy.broker_core.storage.ledger import Ledger, PendingBatch, write_ledger
+from rocketpy.broker_core.storage.ledger import (
+    Ledger,
+    PendingBatch,
+    StaleBatchError,
+    write_ledger,
+)
 
 
 def stage(path: Path, *tables: pa.Table, transaction: str = "one", **options: object) -> list[Path]:
@@ -74,6 +87,47 @@ def test_a_batch_of_a_named_writer_is_stored_once(path: Path) -> None:
     files = stage(path, bodies("c"), topic="t")
     assert commit(path, StagedBatch(files=files, writer="q", number=1))
     assert stored(path, "t") == ["a", "a", "b", "c"]
+
+
+def test_a_batch_below_the_last_of_its_writer_is_refused_and_not_dropped(path: Path) -> None:
+    for number in (4, 5):
+        files = stage(path, bodies(f"b{number}"), topic="t")
+        commit(path, StagedBatch(files=files, writer="q", number=number))
+    files = stage(path, bodies("other rows"), topic="t")
+    with pytest.raises(StaleBatchError, match="batch 4 of 'q'"):
+        commit(path, StagedBatch(files=files, writer="q", number=4))
+    assert stored(path, "t") == ["b4", "b5"]
+
+
+def test_a_batch_that_was_noted_under_the_writers_former_name_is_dropped(path: Path) -> None:
+    files = stage(path, bodies("a"), topic="t")
+    commit(path, StagedBatch(files=files, writer="q", number=3))
+    again = StagedBatch(files=stage(path, bodies("a"), topic="t"), writer="q topic t", number=3)
+    assert not commit(path, replace(again, formerly="q"))
+    files = stage(path, bodies("b"), topic="t")
+    assert commit(path, StagedBatch(files=files, writer="q topic t", number=4, formerly="q"))
+    assert stored(path, "t") == ["a", "b"]
+
+
+def test_a_commit_that_waits_too_long_for_the_lock_can_be_done_again(path: Path) -> None:
+    rocketpy.open(path).close()
+    files = stage(path, bodies("a"), topic="t")
+    with held_elsewhere(path), pytest.raises(StoreLockedError, match=r"waited 0\.05 s"):
+        commit(path, StagedBatch(files=files), lock_timeout_s=0.05)
+    assert commit(path, StagedBatch(files=files))
+    assert stored(path, "t") == ["a"]
+
+
+def test_a_commit_goes_on_when_the_lock_is_free(path: Path) -> None:
+    rocketpy.open(path).close()
+    batch = StagedBatch(files=stage(path, bodies("a"), topic="t"))
+    done = list[bool]()
+    with held_elsewhere(path):
+        waiting = Thread(target=lambda: done.append(commit(path, batch, lock_timeout_s=60)))
+        waiting.start()
+        assert done == []
+    waiting.join()
+    assert done == [True]
 
 
 def test_what_was_staged_is_removed_with_its_transaction(path: Path) -> None:

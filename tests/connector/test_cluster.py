@@ -41,6 +41,23 @@ def test_a_cluster_reads_copies_speculates_and_goes_on_from_its_checkpoint_exact
     assert store.committed("copier", "orders") == ends
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="needs Linux")
+def test_a_store_that_is_not_shared_fails_at_once_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "driver").mkdir()
+    with Cluster(tmp_path, workers=2) as cluster:
+        printed = cluster.run("tests.connector.unshared_job", str(tmp_path / "driver"))
+    found = json.loads(printed.splitlines()[-1])
+    assert found["said"].keys() == {"read", "write", "stream", "send_back"}
+    for said in found["said"].values():
+        assert "OtherStoreError" in said
+        assert "/proc/self/cwd/store on " in said
+        assert "driver and executors must share the folder" in said
+    assert found["topics"] == ["orders"]
+
+
 def read(store: rocketpy.Store, topic: str) -> Counter[str]:
     bodies = store.read(topic, columns=["body"]).read_all()["body"].to_pylist()
     return Counter(body.decode() for body in bodies)

@@ -16,6 +16,7 @@ from tests.connector.streams import AVAILABLE_NOW
 
 import rocketpy
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError, StoreNotFoundError
+from rocketpy.broker_core.storage.ledger import StaleBatchError
 from rocketpy.connector.failed_rows import SentBackRows
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -102,6 +103,8 @@ def test_outside_of_streams_a_call_has_the_number_that_it_is_given(
     for number, new in ((0, 10), (0, 0), (1, 10)):
         sent = rocketpy.send_back(frame, **name, app_id="job", batch_id=number)  # type: ignore[arg-type]
         assert sent.retried == new
+    with pytest.raises(StaleBatchError, match="batch 0 of 'app job sends back to g'"):
+        rocketpy.send_back(frame, **name, app_id="job", batch_id=0)  # type: ignore[arg-type]
     with pytest.raises(MessageRefusedError, match="batch_id is missing"):
         rocketpy.send_back(frame, **name, app_id="job")  # type: ignore[arg-type]
 

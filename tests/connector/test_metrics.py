@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -57,6 +58,28 @@ def test_a_query_is_told_by_its_figures_and_in_the_log(
     assert figures["rocketpy_batch_duration_seconds" + label] > 0
     assert f"query {query.id}, batch 0: 3 rows in" in caplog.text
     assert ", 2 behind" in caplog.text
+
+
+def until(metrics: rocketpy.Metrics, sample: str, value: float) -> dict[str, float]:
+    """Return the figures once one has a value: Spark tells listeners a little later."""
+    while (figures := samples(metrics.text())).get(sample) != value:
+        time.sleep(0.05)
+    return figures
+
+
+def test_a_query_that_is_started_again_takes_the_place_of_its_last_run(
+    stream: MakeStream, store: rocketpy.Store, metrics: rocketpy.Metrics
+) -> None:
+    made = stream(topic="orders", startingOffsets="earliest")
+    for bodies in ("abc", "de"):
+        send(store, *bodies)
+        query = made.start(AVAILABLE_NOW)
+        query.awaitTermination()
+        label = f'{{query="{query.id}"}}'
+        until(metrics, "rocketpy_rows_total" + label, len(bodies))
+        until(metrics, "rocketpy_query_active" + label, 0)
+    lines = [line for line in metrics.text().splitlines() if "rocketpy_rows_total{" in line]
+    assert lines == [f"rocketpy_rows_total{label} 2"]
 
 
 def test_each_metric_says_what_it_is(metrics: rocketpy.Metrics) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ BAD = [
     ({"startingOffset": "earliest"}, "startingoffset", "did you mean 'startingOffsets'?"),
     ({"kafka.bootstrap.servers": "h:1"}, "kafka.bootstrap.servers", "known are columns, commitOff"),
     ({"path": ""}, "path", "is missing; give .option('path', ...)"),
+    ({"path": "s3a://bucket/x"}, "path", "is 's3a://bucket/x': 's3a:' is no file system"),
     ({"topic": ""}, "topic", "names no topic"),
     ({"topic": " , "}, "topic", "names no topic"),
     ({"topicPattern": "a.*"}, "topicPattern", "together with 'topic'"),
@@ -150,6 +152,8 @@ GOOD: list[tuple[dict[str, str], dict[str, Any]]] = [
         {"startingTimestamp": "5", "startingTimestampStrategy": "ERROR"},
         {"start": AtTime("startingTimestamp", 5, must_match=True)},
     ),
+    ({"path": "store"}, {"path": str(Path.cwd() / "store")}),
+    ({"path": "file:///a%20store"}, {"path": "/a store"}),
     ({"maxRowsPerTrigger": "7"}, {"max_rows": 7}),
     ({"maxBytesPerTrigger": "64 MB"}, {"max_bytes": 64 << 20}),
     ({"maxBytesPerTrigger": "100"}, {"max_bytes": 100}),
@@ -198,6 +202,29 @@ def test_every_option_is_in_the_table_of_wrong_ones() -> None:
     named = {option for _, option, _ in BAD} | {option for _, option, _ in MEMBER_BAD}
     without_wrong_values = {"columns"}  # names are checked by the schema
     assert {option.name for option in READ_OPTIONS} - named == without_wrong_values
+
+
+def test_what_spark_adds_to_the_options_of_a_table_is_passed_over() -> None:
+    """As it comes with `CREATE TABLE t USING rocketpy OPTIONS (path '/a b', topic 'orders')`."""
+    asked = {"path": "file:/a b", "topic": "orders"}
+    added = {
+        "location": "file:/a b",
+        "provider": "rocketpy",
+        "owner": "me",
+        "option.topic": "orders",
+    }
+    assert ReadOptions.parse(asked | added) == ReadOptions.parse(asked)
+    assert ReadOptions.parse(asked | {"location": "/a b"}) == ReadOptions.parse(asked)
+
+
+@pytest.mark.parametrize("given", [{"location": "elsewhere"}, {"location": "x", "path": None}])
+def test_a_location_that_is_not_the_path_is_refused(given: dict[str, str | None]) -> None:
+    assert "the store is named by 'path'" in str(refusal(given))
+
+
+@pytest.mark.parametrize("added", [{"option.tag": "x"}, {"owners": "me"}])
+def test_what_spark_does_not_add_to_a_table_is_refused(added: dict[str, str]) -> None:
+    assert "there is no such option" in str(refusal({"provider": "rocketpy", **added}))
 
 
 @pytest.mark.parametrize(("given", "option", "words"), BAD)

@@ -11,6 +11,7 @@ from tests.connector.queues import lengths_of, q, ranges, waiting
 
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import (
+    MOST_SIZES,
     QueueRange,
     Ranges,
     at_most_bytes,
@@ -134,6 +135,18 @@ def test_no_queue_waits_for_ever_behind_one_that_grows_all_the_time(limit: int) 
         for queue, part in at_most_bytes(some, limit, sized).items():
             at[queue] = part.end
     assert at[q(0)] == 1
+
+
+def test_no_more_sizes_are_looked_at_however_many_queues_there_are() -> None:
+    asked = list[int]()
+
+    def sizes(_: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
+        asked.append(end - start)
+        return np.full(3, 100, np.int64)
+
+    at_most_bytes(ranges(*[1_000_000] * 1000), 1 << 30, sizes)
+    assert sum(asked) <= MOST_SIZES
+    assert min(asked) > 1000
 
 
 # --- tasks ----------------------------------------------------------------------------------------

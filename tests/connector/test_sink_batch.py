@@ -10,10 +10,12 @@ from chispa import assert_df_equality
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
+from tests.broker_core.storage.test_lock import held_elsewhere
 
 import rocketpy
 from rocketpy.broker_core.intake import queue_of
 from rocketpy.broker_core.storage.layout import STAGED
+from rocketpy.broker_core.storage.support import is_store
 
 
 def sink(frame: DataFrame, store: rocketpy.Store, **options: object) -> DataFrameWriter:
@@ -151,18 +153,50 @@ def test_an_empty_dataframe_stores_nothing(spark: SparkSession, tmp_path: Path) 
     frame.write.format("rocketpy").mode("append").option("path", str(path)).option(
         "topic", "t"
     ).save()
-    assert not path.exists()
+    assert not is_store(path)
 
 
 def test_a_version_of_an_application_is_written_once_to_each_topic(
     spark: SparkSession, store: rocketpy.Store
 ) -> None:
     """As foreachBatch runs it again after a crash."""
-    for version in (0, 1, 1, 0, 2):
+    for version in (0, 1, 1, 2):
         frame = spark.createDataFrame([(f"v{version}",)], "body string")
         for topic in ("a", "b"):
             sink(frame, store, topic=topic, txnAppId="app/1", txnVersion=version).save()
     assert bodies(store, "a") == bodies(store, "b") == ["v0", "v1", "v2"]
+
+
+def test_a_version_below_the_last_of_an_application_is_refused(
+    spark: SparkSession, store: rocketpy.Store
+) -> None:
+    frame = spark.createDataFrame([("x", "a"), ("y", "b")], "body string, topic string")
+    sink(frame, store, txnAppId="app", txnVersion=3).save()
+    with pytest.raises(PySparkException, match=r"batch 2 of 'app app topic \*'.*batch 3"):
+        sink(frame, store, txnAppId="app", txnVersion=2).save()
+    assert (bodies(store, "a"), bodies(store, "b"), staged(store)) == (["x"], ["y"], [])
+
+
+def test_a_write_waits_for_the_lock_as_long_as_it_is_told(
+    spark: SparkSession, store: rocketpy.Store
+) -> None:
+    frame = spark.createDataFrame([("x",)], "body string")
+    locked = pytest.raises(PySparkException, match=r"is locked by process.*waited 0\.07 s")
+    with held_elsewhere(store.path), locked:
+        sink(frame, store, topic="t", lockTimeout="70ms").save()
+    sink(frame, store, topic="t", lockTimeout="70ms").save()
+    assert (bodies(store, "t"), staged(store)) == (["x"], [])
+
+
+def test_a_uri_of_a_folder_is_taken_and_any_other_refused(
+    spark: SparkSession, store: rocketpy.Store
+) -> None:
+    frame = spark.createDataFrame([("x",)], "body string")
+    sink(frame, store, topic="t").option("path", store.path.as_uri()).save()
+    assert bodies(store, "t") == ["x"]
+    for uri in ("s3a://bucket/x", "dbfs:/x", "hdfs://host/x"):
+        with pytest.raises(PySparkException, match=f"'{uri.partition('/')[0]}' is no file system"):
+            sink(frame, store, topic="t").option("path", uri).save()
 
 
 def test_nothing_is_stored_when_one_task_fails(spark: SparkSession, store: rocketpy.Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import rocketpy
+from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import STAGED
-from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.broker_core.storage.ledger import Ledger, read_ledger, write_ledger
 
 
 class Lines:
@@ -94,13 +96,54 @@ def test_a_batch_that_spark_runs_again_is_dropped(
     assert bodies(store) == ["a", "b", "c", "d", "of another"]
 
 
+def test_a_batch_of_an_old_checkpoint_is_refused_and_never_dropped(
+    lines: Lines, store: rocketpy.Store, tmp_path: Path
+) -> None:
+    lines.add("a")
+    run(lines.stream(), store, tmp_path / "check")
+    shutil.copytree(tmp_path / "check", tmp_path / "old")
+    for line in "bc":
+        lines.add(line)
+        run(lines.stream(), store, tmp_path / "check")
+    with pytest.raises(PySparkException, match=r"batch 1 of 'query .* topic t'.*new checkpoint"):
+        run(lines.stream(), store, tmp_path / "old")
+    assert bodies(store) == ["a", "b", "c"]
+    assert list((store.path / STAGED).iterdir()) == []
+
+
+def test_a_copied_checkpoint_writes_to_another_topic(
+    lines: Lines, store: rocketpy.Store, tmp_path: Path
+) -> None:
+    lines.add("a")
+    run(lines.stream(), store, tmp_path / "check")
+    shutil.copytree(tmp_path / "check", tmp_path / "copy")
+    lines.add("b")
+    run(lines.stream(), store, tmp_path / "check")
+    run(lines.stream(), store, tmp_path / "copy", topic="u")
+    assert (bodies(store), bodies(store, "u")) == (["a", "b"], ["b"])
+
+
+def test_a_batch_that_was_noted_without_its_topic_is_dropped(
+    lines: Lines, store: rocketpy.Store, tmp_path: Path
+) -> None:
+    """The ledger is of a version whose names of queries had no topic."""
+    lines.add("a")
+    run(lines.stream(), store, tmp_path / "check")
+    (name,) = read_ledger(store.path).numbers
+    write_ledger(store.path, Ledger({name.partition(" topic ")[0]: 0}), Disk())
+    forget_last_commit(tmp_path / "check")
+    lines.add("b")
+    run(lines.stream(), store, tmp_path / "check")
+    assert bodies(store) == ["a", "b"]
+
+
 def test_a_batch_of_which_only_a_task_was_done_is_run_again(
     lines: Lines, store: rocketpy.Store, tmp_path: Path
 ) -> None:
     lines.add("a")
     run(lines.stream(), store, tmp_path / "check")
-    (query,) = read_ledger(store.path).numbers
-    left = store.path / STAGED / f"{query.removeprefix('query ')}-1"
+    (writer,) = read_ledger(store.path).numbers
+    left = store.path / STAGED / f"{writer.split()[1]}-1"
     left.mkdir()
     (left / "of-a-task-that-died").write_bytes(b"half a chunk")
     lines.add("b")

@@ -14,25 +14,27 @@ from rocketpy.connector.write_options import WriteOptions
 
 def test_all_options_are_read() -> None:
     given = {
-        "path": "s",
+        "path": "/data/s",
         "topic": "t",
         "queues": "3",
         "compress": "LZ4",
         "propertycolumns": "region, channel",
         "txnappid": "app",
         "txnversion": "7",
+        "locktimeout": "5m",
         "checkpointlocation": "c",
         "queryname": "q",
     }
     assert given.keys() == {option.name.lower() for option in WRITE_OPTIONS}
     assert WriteOptions.parse(given) == WriteOptions(
-        path="s",
+        path="/data/s",
         topic="t",
         queues=3,
         compress="lz4",
         property_columns=("region", "channel"),
         app_id="app",
         version=7,
+        lock_timeout_s=300,
     )
 
 
@@ -40,6 +42,8 @@ def test_all_options_are_read() -> None:
     ("options", "reason"),
     [
         ({}, "'path' .*is missing"),
+        ({"path": "dbfs:/s"}, "'path' .*'dbfs:' is no file system"),
+        ({"path": "s", "locktimeout": "10"}, "'lockTimeout' .*a time with its unit"),
         ({"path": "s", "txnappid": "a"}, "'txnVersion' .*'txnAppId' means nothing without it"),
         ({"path": "s", "txnversion": "1"}, "'txnAppId' .*'txnVersion' means nothing without it"),
         ({"path": "s", "txnappid": "a", "txnversion": "-1"}, "'txnVersion' .*at least 0"),

@@ -113,3 +113,11 @@ def test_lost_queues_and_lost_config_are_no_obstacle(run: Run, store: Path) -> N
     told = json.loads(run("stat", store, "--json").stdout)
     assert told["topics"] == []
     assert told["log"]["end"] > 3 * FILE_SIZE
+
+
+def test_a_uri_of_a_folder_is_taken_and_any_other_refused_by_name(run: Run, store: Path) -> None:
+    assert run("stat", store.as_uri()).exit_code == 0
+    for command in (("stat", "s3a://bucket/x"), ("repair", store, "--to", "s3a://bucket/x")):
+        refused = run(*command)
+        assert refused.exit_code == 2
+        assert "'s3a:' is no file system" in refused.stderr.replace("\n", " ")

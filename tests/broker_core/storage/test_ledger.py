@@ -14,6 +14,7 @@ from rocketpy.broker_core.storage.ledger import (
     MOST_WRITERS,
     Ledger,
     PendingBatch,
+    StaleBatchError,
     read_ledger,
     write_ledger,
 )
@@ -37,11 +38,26 @@ def test_what_is_written_is_read(root: Path) -> None:
     assert read_ledger(root) == ledger
 
 
-def test_numbers_up_to_the_noted_one_are_there() -> None:
+def test_only_the_noted_number_itself_is_a_replay() -> None:
     ledger = Ledger(pending=BATCH).settled(is_in_log=True)
     assert ledger.pending is None
-    assert [ledger.has("q", number) for number in (0, 7, 8)] == [True, True, False]
-    assert not ledger.has("other", 0)
+    assert [ledger.is_replay("q", number) for number in (7, 8)] == [True, False]
+    assert not ledger.is_replay("other", 0)
+
+
+def test_a_number_below_the_noted_one_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(StaleBatchError, match=r"batch 6 of 'q' .* batch 7 .* new checkpoint"):
+        Ledger({"q": 7}).is_replay("q", 6)
+
+
+def test_a_former_name_counts_until_there_is_a_batch_of_the_new_one() -> None:
+    old = Ledger({"query 1": 7})
+    assert old.is_replay("query 1 topic t", 7, "query 1")
+    assert not old.is_replay("query 1 topic t", 8, "query 1")
+    with pytest.raises(StaleBatchError):
+        old.is_replay("query 1 topic t", 6, "query 1")
+    both = Ledger({"query 1": 9, "query 1 topic t": 8})
+    assert both.is_replay("query 1 topic t", 8, "query 1")
 
 
 def test_a_batch_that_is_not_in_the_log_is_forgotten() -> None:
@@ -51,7 +67,7 @@ def test_a_batch_that_is_not_in_the_log_is_forgotten() -> None:
 def test_a_batch_of_nobody_is_not_noted() -> None:
     nobodys = replace(BATCH, writer=None)
     assert Ledger({"a": 1}, nobodys).settled(is_in_log=True) == Ledger({"a": 1})
-    assert not Ledger().has(None, 0)
+    assert not Ledger().is_replay(None, 0)
 
 
 def test_the_writer_that_committed_longest_ago_goes_when_there_are_too_many() -> None:
