@@ -67,7 +67,7 @@ class ConsumeQueueExt:
             file = self.files.file(start)
             if file is None:
                 continue
-            inside = (offsets >= start) & (offsets <= start + file.size - EXT_UNIT_SIZE)
+            inside = (offsets >= start) & (offsets <= start + file.data_end(0) - EXT_UNIT_SIZE)
             units = rows_at(file.view, offsets[inside] - start, _UNIT)
             codes[inside] = np.where(units["size"] >= EXT_UNIT_SIZE, units["tag_code"], 0)
         return codes
@@ -83,7 +83,7 @@ class ConsumeQueueExt:
             file = self.files.file(start)
             if file is None:
                 continue
-            inside = (offsets >= start) & (offsets <= start + file.size - layout.itemsize)
+            inside = (offsets >= start) & (offsets <= start + file.data_end(0) - layout.itemsize)
             units = rows_at(file.view, offsets[inside] - start, layout)
             has_map = (units["size"] == layout.itemsize) & (units["map_size"] == size_bytes)
             rows.append(np.flatnonzero(inside)[has_map])
