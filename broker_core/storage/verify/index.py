@@ -149,8 +149,12 @@ class IndexCheck:
                         allowed["end_timestamp"] |= {header.end_timestamp} if is_known else set()
         elif self._before is not None or not self._outline.log_start:
             before = self._before or IndexHeader(0, 0, 0, 0, 0, 0)
+            # An insert that died may have begun to write the header of its first entries.
+            times = {header.begin_timestamp, header.end_timestamp} - {before.end_timestamp}
+            is_known = not self._calm.is_clean() and all(map(self._outline.has_time, times))
+            begun = times if is_known else set()
             for name in ("begin", "end"):
-                allowed[f"{name}_timestamp"] = {0, before.end_timestamp}
+                allowed[f"{name}_timestamp"] = {0, before.end_timestamp} | begun
                 allowed[f"{name}_physical_offset"] = {0, before.end_physical_offset}
         for field, values in allowed.items():
             said = getattr(header, field)
