@@ -150,16 +150,16 @@ class IndexCheck:
         elif self._before is not None or not self._outline.log_start:
             before = self._before or IndexHeader(0, 0, 0, 0, 0, 0)
             # An insert that died may have begun to write the header of its first entries.
-            times = {header.begin_timestamp, header.end_timestamp} - {before.end_timestamp}
-            is_known = not self._calm.is_clean() and all(map(self._outline.has_time, times))
-            begun = times if is_known else set()
+            said = {header.begin_timestamp, header.end_timestamp} - {before.end_timestamp}
+            is_known = not self._calm.is_clean() and all(map(self._outline.has_time, said))
+            begun: set[int] = said if is_known else set()
             for name in ("begin", "end"):
                 allowed[f"{name}_timestamp"] = {0, before.end_timestamp} | begun
                 allowed[f"{name}_physical_offset"] = {0, before.end_physical_offset}
         for field, values in allowed.items():
-            said = getattr(header, field)
-            if said not in values:
-                text = f"{field} is {said}, by the entries it is {max(values)}"
+            value = getattr(header, field)
+            if value not in values:
+                text = f"{field} is {value}, by the entries it is {max(values)}"
                 yield Problem("I7", file.path, _FIELD_AT[field], text)
 
     def _uncounted(self, file: IndexFile, count: int) -> Iterator[Problem]:
