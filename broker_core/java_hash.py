@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _MASK = 0xFFFFFFFF
-_POWERS = [pow(31, exponent, 1 << 32) for exponent in range(256)]
+_powers = [pow(31, exponent, 1 << 32) for exponent in range(256)]  # replaced, never changed
 
 assert sys.byteorder == "little"  # the codec reads Arrow's buffers, which are
 
@@ -29,14 +29,22 @@ def string_hash(text: str) -> int:
         units: Sequence[int] = text.encode()
     else:
         units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
-    if len(units) > len(_POWERS):
-        _POWERS.extend(_more_powers(len(units)))
-    value: int = sum(map(mul, reversed(units), _POWERS)) & _MASK
+    powers = _powers  # looked at once: another thread may replace it
+    if len(units) > len(powers):
+        powers = _more_powers(len(units))
+    value: int = sum(map(mul, reversed(units), powers)) & _MASK
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def _more_powers(count: int) -> list[int]:
-    return [pow(31, exponent, 1 << 32) for exponent in range(len(_POWERS), count)]
+    """Return so many powers of 31, or up to twice as many, and keep them.
+
+    Threads may do so at the same time: each makes a table that is right, and one of them is kept.
+    """
+    global _powers
+    found = [pow(31, exponent, 1 << 32) for exponent in range(1 << count.bit_length())]
+    _powers = found
+    return found
 
 
 def index_key_hash(text: str) -> int:

@@ -64,7 +64,7 @@ def index_entries(backend: StoreBackend, name: str) -> Iterator[pa.RecordBatch]:
     file = index.file(name)
     header = file.header()
     for first in range(1, header.count, _ROWS):
-        entries = file.entry_view[first : min(header.count, first + _ROWS)]
+        entries = file.read_entries(first, min(header.count, first + _ROWS))
         times = header.begin_timestamp + entries["seconds"].astype(np.int64) * 1000
         yield _batch(
             INDEX_COLUMNS,

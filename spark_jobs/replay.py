@@ -59,10 +59,7 @@ def replay(
         MessageRefusedError: an argument is wrong.
         ReplayRunningError: another process replays the same.
     """
-    _check(to, limit, rate)
-    with opened(letters.root) as store:
-        if store.topic(letters.topic) is None:
-            raise TopicNotFoundError(letters.topic, store.topics.all())
+    check(letters, to, limit, rate)
     known = read_journal(letters.root, letters.group)
     elsewhere = _elsewhere(letters.group, audit, known)
     location = elsewhere or f"{letters.root / REPLAYS / letters.group}.audit"
@@ -84,13 +81,17 @@ def replay(
     )
 
 
-def _check(to: str | None, limit: int | None, rate: float | None) -> None:
+def check(letters: DeadLetters, to: str | None, limit: int | None, rate: float | None) -> None:
+    """Refuse what cannot be, as replay() does; needs no Spark."""
     if to is not None and is_system_topic(to):
         raise MessageRefusedError(f"to={to!r}", "it is a topic of RocketMQ's own; give another")
     if limit is not None and limit < 1:
         raise MessageRefusedError(f"limit={limit}", "give 1 or more")
     if rate is not None and not rate > 0:
         raise MessageRefusedError(f"rate={rate}", "give messages per second, more than 0")
+    with opened(letters.root) as store:
+        if store.topic(letters.topic) is None:
+            raise TopicNotFoundError(letters.topic, store.topics.all())
 
 
 def _elsewhere(group: str, asked: str | None, known: Journal | None) -> str | None:

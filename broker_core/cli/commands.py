@@ -15,6 +15,8 @@ from rocketpy.broker_core.cli.exits import CLOSED_PIPE, FAILED, INTERRUPTED, UNF
 from rocketpy.broker_core.errors import RocketPyError
 
 _UNFORESEEN = "this was not foreseen; unless the lines above explain it, please report them"
+# What is missing if a module is, and the extra that brings it.
+_EXTRAS = {"pyspark": ("Spark", "spark"), "py4j": ("Spark", "spark"), "delta": ("Delta", "delta")}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -63,6 +65,11 @@ class RootGroup(CommandGroup):
         except Exception as error:
             if type(error).__module__.partition(".")[0] in ("typer", "click"):  # wrong usage, exits
                 raise
+            extra = _EXTRAS.get((getattr(error, "name", None) or "").partition(".")[0])
+            if isinstance(error, ModuleNotFoundError) and extra is not None:
+                what, name = extra
+                _complain(f'this needs {what}: pip install "rocketpy-spark[{name}]"')
+                raise typer.Exit(FAILED) from error
             traceback.print_exc()
             _complain(_UNFORESEEN)
             raise typer.Exit(UNFORESEEN) from error

@@ -40,7 +40,7 @@ def show(
             _print(measure(store, group, topic), as_json=as_json)
         elif as_json or not sys.stdout.isatty():
             while True:
-                _print(measure(store, group, topic), as_json=as_json)
+                _print(_measure_if_there(store, group, topic), as_json=as_json)
                 sys.stdout.flush()
                 time.sleep(watch_s)
         else:
@@ -64,6 +64,14 @@ def measure(store: Store, group: str | None, topic: str | None) -> list[QueueLag
         if group in (None, name) and topic in (None, of)
         for lag in _of_topic(store, name, of, now_ms)
     ]
+
+
+def _measure_if_there(store: Store, group: str | None, topic: str | None) -> list[QueueLag]:
+    """As measure(); nothing as long as the group has committed nothing: it may come."""
+    try:
+        return measure(store, group, topic)
+    except GroupNotFoundError:
+        return []
 
 
 def _of_topic(store: Store, group: str, topic: str, now_ms: int) -> list[QueueLag]:
@@ -99,7 +107,7 @@ def _watch(store: Store, group: str | None, topic: str | None, every_s: float) -
     before: dict[tuple[str, str, int], int] = {}
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            lags = measure(store, group, topic)
+            lags = _measure_if_there(store, group, topic)
             live.update(_fitting(lags, before, every_s, console.height), refresh=True)
             before = {(lag.group, lag.topic, lag.queue_id): lag.offset for lag in lags}
             time.sleep(every_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ import typer
 from rocketpy.broker_core.cli.terminal import count_text, counting, print_json
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
+from rocketpy.broker_core.errors import TopicNotFoundError
+from rocketpy.broker_core.storage.support import is_store
 
 _LINES_AT_ONCE = 10_000
 
@@ -63,12 +67,21 @@ def parse_properties(texts: Iterable[str]) -> dict[str, str]:
 
 
 def send_all(path: Path, topic: str, body: str | None, draft: Draft, *, as_json: bool) -> None:
-    """Store a message, or the lines of stdin; a topic that is missing is an error."""
-    with open_store(path) as store:
-        if body is not None:
-            _send(store, topic, body, draft, as_json=as_json)
-        else:
-            _send_lines(store, topic, draft, as_json=as_json)
+    """Store a message, or the lines of stdin; a store or topic that is missing is not made."""
+    remedy = f"make it with: rocketpy topic create {shlex.join([str(path), topic])}"
+    if not is_store(path):
+        raise typer.BadParameter(f"{path} is not a store; {remedy}", param_hint="PATH")
+    try:
+        with open_store(path) as store:
+            if body is not None:
+                _send(store, topic, body, draft, as_json=as_json)
+            else:
+                _send_lines(store, topic, draft, as_json=as_json)
+    except TopicNotFoundError as error:
+        near = difflib.get_close_matches(topic, error.known, n=1)
+        hint = f"did you mean {near[0]!r}? Else {remedy}" if near else remedy
+        what = f"there is no topic {topic!r} in {path}; {hint}"
+        raise typer.BadParameter(what, param_hint="TOPIC") from error
 
 
 def _send(store: Store, topic: str, body: str, draft: Draft, *, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from rocketpy.broker_core.cli.wanted import Wanted
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
+from rocketpy.broker_core.message import CAUSE
 
 _COLUMNS = (
     "store_timestamp", "queue_id", "queue_offset", "commit_log_offset", "tags", "keys", "body",
@@ -134,7 +135,7 @@ class _Output:
             sys.stdout.buffer.flush()
             return
         # One by one: a person reads them.
-        for row in messages.drop_columns("properties").to_pylist():
+        for row in messages.to_pylist(maps_as_pydicts="strict"):
             self._console.print(_line(row), overflow="ellipsis", no_wrap=True)
 
 
@@ -146,7 +147,12 @@ def _line(row: dict[str, object]) -> Text:
     for name, style in (("tags", "green"), ("keys", "yellow")):
         if row[name]:
             text.append(f"  {row[name]}", style=style)
+    cause = row["properties"].get(CAUSE)  # type: ignore[attr-defined]
+    if cause:  # sent back: before the body, which may be cut at the end of the line
+        text.append(f"  cause: {_printable(cause)}", style="red")
     shown = body.decode("utf-8", "backslashreplace")
-    return text.append(
-        "  " + "".join(c if c.isprintable() else " " for c in shown), style="default"
-    )
+    return text.append(f"  {_printable(shown)}", style="default")
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)

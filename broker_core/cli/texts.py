@@ -234,7 +234,8 @@ One with --delay-level or --deliver-at waits until a delivery service or
 
 TAIL = """Show the newest messages of a topic, and with [bold]-f[/bold] those that come.
 
-A line has the time of storing, queue/offset, tag, keys and body.
+A line has the time of storing, queue/offset, tag, keys and body; of a message
+that was sent back, also the cause.
 
 [bold]Examples[/bold]
 

@@ -25,6 +25,7 @@ from rocketpy.broker_core.storage.layout import (
     EXT_UNIT_STRUCT,
 )
 
+_AT_ONCE = 1 << 20  # bytes that are read to find the end
 _UNIT = np.dtype([("size", ">i2"), ("tag_code", ">i8"), ("stored_ms", ">i8"), ("map_size", ">i2")])
 
 
@@ -67,7 +68,7 @@ class ConsumeQueueExt:
             file = self.files.file(start)
             if file is None:
                 continue
-            inside = (offsets >= start) & (offsets <= start + file.size - EXT_UNIT_SIZE)
+            inside = (offsets >= start) & (offsets <= start + file.data_end(0) - EXT_UNIT_SIZE)
             units = rows_at(file.view, offsets[inside] - start, _UNIT)
             codes[inside] = np.where(units["size"] >= EXT_UNIT_SIZE, units["tag_code"], 0)
         return codes
@@ -83,7 +84,7 @@ class ConsumeQueueExt:
             file = self.files.file(start)
             if file is None:
                 continue
-            inside = (offsets >= start) & (offsets <= start + file.size - layout.itemsize)
+            inside = (offsets >= start) & (offsets <= start + file.data_end(0) - layout.itemsize)
             units = rows_at(file.view, offsets[inside] - start, layout)
             has_map = (units["size"] == layout.itemsize) & (units["map_size"] == size_bytes)
             rows.append(np.flatnonzero(inside)[has_map])
@@ -114,16 +115,23 @@ class ConsumeQueueExt:
 
     def end(self) -> int:
         """Return the byte behind the last unit: looks on from where it looked last."""
-        offset = self._end or next(iter(self.files.starts()), 0)
+        offset = self._begin() if self._end is None else self._end
         while True:
-            size = int.from_bytes(self.files.read(offset, 2), "big", signed=True)
-            if size == -1:
-                offset = self.files.start_of(offset) + self.files.file_size
-            elif size >= EXT_UNIT_SIZE:
-                offset += size
-            else:
+            start = self.files.start_of(offset)
+            data = self.files.read(offset, min(_AT_ONCE, start + self.files.file_size - offset))
+            passed = _units_size(data)
+            offset += passed
+            if data[passed : passed + 2] == EXT_END:
+                offset = start + self.files.file_size
+            elif not passed:
                 self._end = offset
                 return offset
+
+    def _begin(self) -> int:
+        """Return where the last file begins that has units: those before it are full."""
+        starts = self.files.starts()
+        begun = (start for start in reversed(starts) if any(self.files.read(start, 2)))
+        return next(begun, starts[0] if starts else 0)
 
     def cut_behind(self, address: int | None) -> None:
         """Remove all units behind the one at an address; all, if it is None."""
@@ -134,6 +142,19 @@ class ConsumeQueueExt:
         else:
             end = address - EXT_FIRST_ADDRESS + EXT_UNIT_SIZE + len(unit.bit_map)
             self.files.zero_from(end)
+
+
+def _units_size(data: bytes) -> int:
+    """Return how many bytes whole units take from the beginning on; 0 if none begins there."""
+    rows = np.frombuffer(data[: len(data) // EXT_UNIT_SIZE * EXT_UNIT_SIZE], _UNIT)
+    # Without a bit map, as we write them, all are as large.
+    at = int(np.argmin(np.append(rows["size"] == EXT_UNIT_SIZE, False))) * EXT_UNIT_SIZE
+    while at + EXT_UNIT_SIZE <= len(data):
+        size = int.from_bytes(data[at : at + 2], "big", signed=True)
+        if size < EXT_UNIT_SIZE or at + size > len(data):
+            break
+        at += size
+    return at
 
 
 def excluded(

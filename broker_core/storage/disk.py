@@ -1,8 +1,10 @@
 """The only door to the file system: written with pwrite, read through mappings.
 
 Writing to a sparse mapping on a full disk kills the process; pwrite reports an error that can be
-handled with nothing lost. The one exception, DiskFile.scatter, writes to bytes whose blocks were
-allocated beforehand. Tests replace Disk by one that loses, tears and reorders unsynced writes.
+handled with nothing lost. The one exception, DiskFile.poke, writes to bytes whose blocks were
+allocated beforehand. Reading a hole through a mapping takes room in a file system in memory: who
+maps keeps to data_ranges(), or reads with pread. Tests replace Disk by one that loses, tears and
+reorders unsynced writes.
 """
 
 from __future__ import annotations
@@ -89,12 +91,8 @@ class DiskFile:
             raise_if_full(cause, self.path, len(data))
             raise
 
-    def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
-        """Write values to positions that are multiples of their size, in allocated blocks."""
-        self._mapped.view(values.dtype)[positions // values.dtype.itemsize] = values
-
     def poke(self, data: bytes, at: int) -> None:
-        """Write a few bytes to an allocated block: as scatter(), for one value."""
+        """Write a few bytes to an allocated block, through the mapping: without a system call."""
         self._mapped.data[at : at + len(data)] = data
 
     def zero(self, start: int, end: int) -> None:

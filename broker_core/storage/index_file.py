@@ -19,6 +19,7 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.index_slots import ChosenSlots
 from rocketpy.broker_core.storage.layout import (
     INDEX_ENTRY,
     INDEX_ENTRY_STRUCT,
@@ -29,7 +30,7 @@ from rocketpy.broker_core.storage.layout import (
 
 _ENTRY_SIZE = INDEX_ENTRY.itemsize
 _SLOT_SIZE = INDEX_SLOT.itemsize
-_MOST_SECONDS = 0x7FFFFFFF
+MOST_SECONDS = 0x7FFFFFFF
 
 
 class IndexHeader(NamedTuple):
@@ -63,7 +64,7 @@ class IndexFile:
             reason = f"an index file of {path.stat().st_size} bytes, {size} are due"
             raise CorruptStoreError(path, 0, reason)
         if create:
-            # Slots are scattered writes to a mapping: their blocks must be there before.
+            # Slots are written here and there: with their blocks there, the disk cannot be full.
             disk.make_folder(path.parent)
             self.file = disk.create(path, size, allocated=self._first_entry_at)
         else:
@@ -73,7 +74,7 @@ class IndexFile:
         """Return the header; the count of a fresh file is 1, as nothing uses entry 0."""
         if self.file.size < INDEX_HEADER_SIZE:
             return IndexHeader(0, 0, 0, 0, 0, 1)
-        header = IndexHeader(*INDEX_HEADER_STRUCT.unpack_from(self.file.memory))
+        header = IndexHeader(*INDEX_HEADER_STRUCT.unpack(self.file.read(0, INDEX_HEADER_SIZE)))
         if not 1 <= header.count <= self.entries:
             header = header._replace(count=min(max(header.count, 1), self.entries))
         return header
@@ -84,16 +85,24 @@ class IndexFile:
         return self.header().count >= self.entries
 
     @property
-    def slot_view(self) -> npt.NDArray[Any]:
-        """All slots, mapped."""
-        data = self.file.view[INDEX_HEADER_SIZE : self._first_entry_at]
-        return data[: data.size // _SLOT_SIZE * _SLOT_SIZE].view(INDEX_SLOT)
+    def readable_entries(self) -> int:
+        """How many entries the file has room for, number 0 included, damaged as it may be."""
+        return min(max(self.file.size - self._first_entry_at, 0) // _ENTRY_SIZE, self.entries)
 
-    @property
-    def entry_view(self) -> npt.NDArray[Any]:
-        """All entries from number 0 on, mapped."""
-        data = self.file.view[self._first_entry_at :]
-        return data[: data.size // _ENTRY_SIZE * _ENTRY_SIZE].view(INDEX_ENTRY)
+    def read_slots(self) -> npt.NDArray[Any]:
+        """Return all slots.
+
+        Here and below files are read, not mapped: to look into a hole takes room in a file system
+        in memory, and kills the process if there is none.
+        """
+        data = self.file.read(INDEX_HEADER_SIZE, self.slots * _SLOT_SIZE)
+        return np.frombuffer(data[: len(data) // _SLOT_SIZE * _SLOT_SIZE], INDEX_SLOT)
+
+    def read_entries(self, first: int, end: int) -> npt.NDArray[Any]:
+        """Return the entries from number `first` up to `end`, as many as there are."""
+        size = max(min(end, self.entries) - first, 0) * _ENTRY_SIZE
+        data = self.file.read(self._entry_at(first), size)
+        return np.frombuffer(data[: len(data) // _ENTRY_SIZE * _ENTRY_SIZE], INDEX_ENTRY)
 
     def put(self, hashes: Ints, physical_offsets: Ints, timestamps: Ints) -> int:
         """Insert as many of the entries as fit, in order; return how many did."""
@@ -109,14 +118,14 @@ class IndexFile:
                 begin_timestamp=int(timestamps[0]), begin_physical_offset=int(physical_offsets[0])
             )
         numbers = np.arange(header.count, header.count + fitting)
-        previous, changed_slots, newest, used = self._chain(hashes, numbers, header.count)
+        previous, changed, newest, used = self._chain(hashes, numbers, header.count)
         rows = np.empty(fitting, INDEX_ENTRY)
         rows["key_hash"] = hashes
         rows["physical_offset"] = physical_offsets
-        rows["seconds"] = _seconds_since(header.begin_timestamp, timestamps)
+        rows["seconds"] = seconds_since(header.begin_timestamp, timestamps)
         rows["previous"] = previous
         self.file.write(rows.view(np.uint8).data, self._entry_at(header.count))
-        self.file.scatter(INDEX_HEADER_SIZE + changed_slots * _SLOT_SIZE, newest.astype(INDEX_SLOT))
+        changed.write(newest)
         self._write_header(
             header._replace(
                 end_timestamp=int(timestamps[-1]),
@@ -127,7 +136,9 @@ class IndexFile:
         )
         return fitting
 
-    def _chain(self, hashes: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints, Ints, int]:
+    def _chain(
+        self, hashes: Ints, numbers: Ints, count: int
+    ) -> tuple[Ints, ChosenSlots, Ints, int]:
         """Link new entries into the chains of their slots.
 
         Returns:
@@ -142,7 +153,8 @@ class IndexFile:
         is_first = np.ones(len(order), bool)
         is_first[1:] = by_slot[1:] != by_slot[:-1]
         is_last = np.append(is_first[1:], True)
-        found = self.slot_view[by_slot[is_first]].astype(np.int64)
+        changed = ChosenSlots(self.file, by_slot[is_first])
+        found = changed.values()
         for at in np.flatnonzero(found >= count):  # left by an insert that died
             found[at] = self._settle(int(found[at]), count)
         previous = np.empty(len(order), np.int64)
@@ -150,7 +162,7 @@ class IndexFile:
         chained[1:] = by_number[:-1]
         chained[is_first] = found
         previous[order] = chained
-        return previous, by_slot[is_last], by_number[is_last], int((found == 0).sum())
+        return previous, changed, by_number[is_last], int((found == 0).sum())
 
     def cut(self, physical_offset: int, end_ms: int) -> None:
         """Take out the entries of records from an offset on, and what inserts that died left.
@@ -158,30 +170,29 @@ class IndexFile:
         `end_ms` is the newest store time before that offset. The slots are mended too: an entry of
         another slot will take the place of one that a slot still means.
         """
-        header, entries = self.header(), self.entry_view
-        count = last_true(
-            lambda number: bool(entries["physical_offset"][number] < physical_offset),
-            1,
-            header.count,
-        )
-        slots = self.slot_view
+        header = self.header()
+        count = last_true(lambda number: self._place_of(number) < physical_offset, 1, header.count)
+        slots = self.read_slots()
         beyond = np.flatnonzero(slots >= count)
         if count < header.count:
             self._write_header(
                 header._replace(
                     count=count,
                     end_timestamp=min(header.end_timestamp, end_ms),
-                    end_physical_offset=int(entries["physical_offset"][count - 1]),
+                    end_physical_offset=self._place_of(count - 1),
                 )
             )
         if beyond.size:
             settled = [self._settle(int(number), count) for number in slots[beyond]]
-            self.file.scatter(
-                INDEX_HEADER_SIZE + beyond * _SLOT_SIZE, np.array(settled, INDEX_SLOT)
-            )
-            used = int(np.count_nonzero(self.slot_view))
+            ChosenSlots(self.file, beyond).write(np.array(settled, np.int64))
+            used = int(np.count_nonzero(self.read_slots()))
             self._write_header(self.header()._replace(used_slots=used))
         self.file.zero(self._entry_at(count), self._entry_at(self.entries))
+
+    def _place_of(self, number: int) -> int:
+        """Return the physical offset that an entry gives; 0 if there is none."""
+        entries = self.read_entries(number, number + 1)
+        return int(entries["physical_offset"][0]) if len(entries) else 0
 
     def _settle(self, number: int, count: int) -> int:
         """Return the newest entry of a chain that the header counts."""
@@ -197,8 +208,9 @@ class IndexFile:
         slot_at = INDEX_HEADER_SIZE + key_hash % self.slots * _SLOT_SIZE
         number = self._settle(_int(self.file.read(slot_at, _SLOT_SIZE)), header.count)
         view, unpack = self.file.memory, INDEX_ENTRY_STRUCT.unpack_from
+        last_at = self.file.data_end(self._first_entry_at) - _ENTRY_SIZE
         found = []
-        while number > 0 and self._entry_at(number + 1) <= len(view):
+        while number > 0 and self._entry_at(number) <= last_at:
             entry_hash, offset, seconds, previous = unpack(view, self._entry_at(number))
             if entry_hash == key_hash:
                 found.append((offset, header.begin_timestamp // 1000 + seconds))
@@ -219,7 +231,7 @@ class IndexFile:
         )
 
     def _write_header(self, header: IndexHeader) -> None:
-        self.file.poke(INDEX_HEADER_STRUCT.pack(*header), 0)
+        self.file.write(INDEX_HEADER_STRUCT.pack(*header), 0)
 
     def _entry_at(self, number: int) -> int:
         return self._first_entry_at + number * _ENTRY_SIZE
@@ -229,5 +241,7 @@ def _int(data: bytes) -> int:
     return int.from_bytes(data, "big", signed=True)
 
 
-def _seconds_since(begin_ms: int, timestamps: Ints) -> Ints:
-    return np.clip((timestamps - begin_ms) // 1000, 0, _MOST_SECONDS)
+def seconds_since(begin_ms: int | Ints, timestamps: Ints) -> Ints:
+    """Return what entries say of store times, in a file that began at `begin_ms`."""
+    seconds: Ints = np.clip((timestamps - begin_ms) // 1000, 0, MOST_SECONDS)
+    return seconds

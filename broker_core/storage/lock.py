@@ -148,6 +148,10 @@ class StoreLock:
             return None
         return None if kind == fcntl.F_UNLCK else pid
 
+    def text(self) -> bytes:
+        """Return what the lock file holds."""
+        return os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+
     def forget_after_fork(self) -> None:
         """Start anew in a child process, which inherits neither the lock nor its owner."""
         self._thread_lock = threading.RLock()
@@ -168,6 +172,21 @@ def lock_of(root: Path) -> StoreLock:
             guard = StoreLock(path)
             _guards[_identity(path)] = guard
         return guard
+
+
+def lock_text(root: Path) -> bytes | None:
+    """Return what a store's lock file holds; None if it is missing, which it stays.
+
+    Where this process has a guard, that one reads it: to open and close the file would drop the
+    lock. Without one there is no lock to drop, and none is made meanwhile.
+    """
+    path = root / LOCK
+    with _guards_lock:
+        try:
+            guard = _guards.get(_identity(path))
+            return guard.text() if guard else path.read_bytes()
+        except FileNotFoundError:
+            return None
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -31,11 +31,17 @@ def throughput(
     views = StoreViews.of(spark, store_path)
     bounds = {"startingTimestamp": time_ms("start", start), "endingTimestamp": time_ms("end", end)}
     options = {name: str(value) for name, value in bounds.items() if value is not None}
-    rows = views.messages("topic,store_timestamp,store_size", **views.chosen(topics), **options)
+    rows = views.counted(
+        "messages",
+        "topic,store_timestamp",
+        ("store_size:sum",),
+        **views.chosen(topics),
+        **options,
+    )
     seconds = F.unix_timestamp("window.end") - F.unix_timestamp("window.start")
     return (
         rows.groupBy("topic", F.window("store_timestamp", length))
-        .agg(F.count("*").alias("messages"), F.sum("store_size").alias("bytes"))
+        .agg(F.sum("messages").alias("messages"), F.sum("store_size_sum").alias("bytes"))
         .select(
             "topic",
             F.col("window.start").alias("start"),

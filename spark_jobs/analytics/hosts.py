@@ -27,16 +27,17 @@ def producers(spark: SparkSession, store_path: StorePath, topics: Topics = None)
     Reads `messages` (topic, born_host, store_size, store_timestamp).
     """
     views = StoreViews.of(spark, store_path)
-    rows = views.messages("topic,born_host,store_size,store_timestamp", **views.chosen(topics))
+    of_each = ("store_size:sum", "store_timestamp:min", "store_timestamp:max")
+    rows = views.counted("messages", "topic,born_host", of_each, **views.chosen(topics))
     host = F.regexp_replace("born_host", r":\d+$", "").alias("host")
     return (
         rows.groupBy("topic", host)
         .agg(
             F.count_distinct("born_host").alias("clients"),
-            F.count("*").alias("messages"),
-            F.sum("store_size").alias("bytes"),
-            F.min("store_timestamp").alias("oldest"),
-            F.max("store_timestamp").alias("newest"),
+            F.sum("messages").alias("messages"),
+            F.sum("store_size_sum").alias("bytes"),
+            F.min("store_timestamp_min").alias("oldest"),
+            F.max("store_timestamp_max").alias("newest"),
         )
         .orderBy("topic", F.desc("messages"), "host")
     )

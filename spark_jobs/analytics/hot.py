@@ -8,7 +8,7 @@ from pyspark.sql.window import WindowSpec
 
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError, check_count
-from rocketpy.spark_jobs.analytics.names import key_names, tag_entries, tag_names
+from rocketpy.spark_jobs.analytics.names import key_names, tag_entries, tag_names, topic_names
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
 
 
@@ -29,11 +29,12 @@ def hot_tags(
     if SCHEDULE_TOPIC in chosen.get("topic", "").split(","):
         reason = f"names {SCHEDULE_TOPIC}, whose queues have due times in place of tags; leave it"
         raise ArgumentError("topics", f"{reason} out")
-    rows = views.queues("topic,commit_log_offset,store_size,tag_code", **chosen)
+    of_each = ("store_size:sum", "commit_log_offset:max")
+    rows = views.counted("queues", "topic,tag_code", of_each, **chosen)
     counts = rows.groupBy("topic", "tag_code").agg(
-        F.count("*").alias("messages"),
-        F.sum("store_size").alias("bytes"),
-        F.max("commit_log_offset").alias("place"),
+        F.sum("messages").alias("messages"),
+        F.sum("store_size_sum").alias("bytes"),
+        F.max("commit_log_offset_max").alias("place"),
     )
     shared = counts.withColumn("all_messages", F.sum("messages").over(_all()))
     order = F.desc("messages"), F.asc("topic"), F.asc("tag_code")
@@ -54,29 +55,27 @@ def hot_keys(
     Columns: topic, key, key_hash, messages, share (of all messages of the topics asked for, those
     without keys included), cumulative_share. A message with several keys counts at each, so the
     shares of all keys may add up to more than 1. A unique key counts as a key: it comes here if
-    messages were sent twice. Keys of one topic with the same hash count as one.
+    messages were sent twice. Keys with the same hash, which includes the topic, count as one.
 
     Reads `index` (key_hash, commit_log_offset) and `queues` (topic, commit_log_offset, tag_code),
-    the properties of one message for each tag, as the index has tags too, and of one for each row
-    that it returns. What was sent one by one is in the index a moment later.
+    and one message for each tag, as the index has tags too, and for each key of several messages.
+    What was sent one by one is in the index a moment later.
     """
     check_count("n", n)
     views = StoreViews.of(spark, store_path)
-    entries = views.queues("topic,commit_log_offset,tag_code", **views.chosen(topics))
-    total = entries.agg(F.count("*").alias("all_messages"))
-    counts = (
-        views.index("key_hash,commit_log_offset")
-        .join(entries, "commit_log_offset")
-        .groupBy("topic", "key_hash")
-        .agg(F.count("*").alias("messages"), F.max("commit_log_offset").alias("place"))
-        .where("messages > 1")
+    held = views.counted(
+        "queues", "topic,tag_code", ("commit_log_offset:max",), **views.chosen(topics)
     )
+    total = held.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("all_messages"))
     tags = (
-        entries.where("tag_code <> 0")
+        held.where("tag_code <> 0")
         .groupBy("topic", "tag_code")
-        .agg(F.max("commit_log_offset").alias("place"))
+        .agg(F.max("commit_log_offset_max").alias("place"))
         .select("topic", tag_entries(views.path)("place").alias("key_hash"))
     )
+    of_topics = F.broadcast(held.select("topic").distinct())
+    named = views.repeated_hashes().withColumn("topic", topic_names(views.path)("place"))
+    counts = named.join(of_topics, "topic", "left_semi")
     order = F.desc("messages"), F.asc("topic"), F.asc("key_hash")
     top = counts.join(F.broadcast(tags), ["topic", "key_hash"], "left_anti").orderBy(*order)
     shared = top.limit(n).crossJoin(F.broadcast(total))

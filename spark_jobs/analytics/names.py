@@ -32,6 +32,17 @@ def tag_names(path: str) -> ColumnFunction:
     return _function(names, "string")
 
 
+def topic_names(path: str) -> ColumnFunction:
+    """Return what gives the topic of the message at a place."""
+
+    def names(places: pa.Array) -> pa.Array:
+        found = _read(path, places, "topic")
+        topics = [found.get(place, {}).get("topic") for place in places.to_pylist()]
+        return pa.array(topics, pa.string())
+
+    return _function(names, "string")
+
+
 def tag_entries(path: str) -> ColumnFunction:
     """Return what gives the hash under which the index has the tag of the message at a place."""
 

@@ -12,23 +12,34 @@ def message_sizes(spark: SparkSession, store_path: StorePath, topics: Topics = N
     """Return how large the messages of each topic are, in bytes.
 
     Columns: topic, messages, bytes, mean, p50, p95, p99, max. A percentile is the size of a
-    message that is there, off by at most one in 10,000 places of their order.
+    message that is there.
 
     Reads `queues` (topic, store_size).
     """
     views = StoreViews.of(spark, store_path)
-    rows = views.queues("topic,store_size", **views.chosen(topics))
-    at = F.percentile_approx("store_size", [0.5, 0.95, 0.99], 10_000)
-    summary = rows.groupBy("topic").agg(
-        F.count("*").alias("messages"),
-        F.sum("store_size").alias("bytes"),
-        F.avg("store_size").alias("mean"),
-        at.alias("at"),
-        F.max("store_size").alias("max"),
+    sizes = _sizes(views, topics)
+    by_topic = Window.partitionBy("topic")
+    running = F.sum("messages").over(by_topic.orderBy("store_size"))
+    ranked = sizes.select(
+        "*", running.alias("running"), F.sum("messages").over(by_topic).alias("all_messages")
     )
-    percentiles = [F.col("at")[row].alias(f"p{name}") for row, name in enumerate((50, 95, 99))]
-    return summary.select("topic", "messages", "bytes", "mean", *percentiles, "max").orderBy(
-        F.desc("bytes"), "topic"
+    percentiles = [
+        F.min(F.expr(f"CASE WHEN running * 100 >= {at} * all_messages THEN store_size END")).alias(
+            f"p{at}"
+        )
+        for at in (50, 95, 99)
+    ]
+    size, messages = F.sum(F.col("store_size") * F.col("messages")), F.sum("messages")
+    return (
+        ranked.groupBy("topic")
+        .agg(
+            messages.alias("messages"),
+            size.alias("bytes"),
+            (size / messages).alias("mean"),
+            *percentiles,
+            F.max("store_size").alias("max"),
+        )
+        .orderBy(F.desc("bytes"), "topic")
     )
 
 
@@ -41,10 +52,10 @@ def size_histogram(spark: SparkSession, store_path: StorePath, topics: Topics = 
     Reads `queues` (topic, store_size).
     """
     views = StoreViews.of(spark, store_path)
-    rows = views.queues("topic,store_size", **views.chosen(topics))
+    rows = _sizes(views, topics)
     # The digits of the binary number: a logarithm is not exact at the powers themselves.
     power = (F.length(F.bin("store_size")) - 1).alias("power")
-    counts = rows.groupBy("topic", power).agg(F.count("*").alias("messages"))
+    counts = rows.groupBy("topic", power).agg(F.sum("messages").alias("messages"))
     total = F.sum("messages").over(Window.partitionBy("topic"))
     return counts.select(
         "topic",
@@ -53,3 +64,9 @@ def size_histogram(spark: SparkSession, store_path: StorePath, topics: Topics = 
         "messages",
         (F.col("messages") / total).alias("share"),
     ).orderBy("topic", "from_bytes")
+
+
+def _sizes(views: StoreViews, topics: Topics) -> DataFrame:
+    """Return how many messages of each topic have each size."""
+    rows = views.counted("queues", "topic,store_size", **views.chosen(topics))
+    return rows.groupBy("topic", "store_size").agg(F.sum("messages").alias("messages"))

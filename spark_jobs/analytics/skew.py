@@ -31,8 +31,8 @@ def queue_skew(spark: SparkSession, store_path: StorePath, topics: Topics = None
     Reads `queues` (topic, queue_id) and `topics` (topic, queues).
     """
     views = StoreViews.of(spark, store_path)
-    rows = views.queues("topic,queue_id", **views.chosen(topics))
-    held = rows.groupBy("topic", "queue_id").agg(F.count("*").alias("held"))
+    rows = views.counted("queues", "topic,queue_id", **views.chosen(topics))
+    held = rows.groupBy("topic", "queue_id").agg(F.sum("messages").alias("held"))
     by_topic = held.groupBy("topic").agg(
         F.sum("held").alias("messages"),
         F.max("held").alias("most"),

@@ -30,6 +30,8 @@ from rocketpy.broker_core.store_path import store_path as folder_of
 from rocketpy.connector import store_views
 from rocketpy.connector.store_backend import StoreBackend
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError
+from rocketpy.spark_jobs.analytics.counted import CountedSource
+from rocketpy.spark_jobs.analytics.repeated import RepeatedSource
 
 StorePath = str | os.PathLike[str]
 Topics = str | Sequence[str] | None  # a name, several, or None: all but RocketMQ's own
@@ -70,9 +72,23 @@ class StoreViews:
         """Return messages; the records are checked as whole, and only the columns decoded."""
         return self._load("messages", columns, failOnDataLoss="false", **options)
 
-    def index(self, columns: str) -> DataFrame:
-        """Return entries of the index files."""
-        return self._load("index", columns)
+    def repeated_hashes(self) -> DataFrame:
+        """Return hashes that several entries of the index have: see repeated.py."""
+        self.spark.dataSource.register(RepeatedSource)
+        reader = self.spark.read.format(RepeatedSource.name())
+        return reader.options(view="index", columns="key_hash,commit_log_offset").load(self.path)
+
+    def counted(
+        self, view: str, group_by: str, aggregates: Sequence[str] = (), **options: str
+    ) -> DataFrame:
+        """Return a view with equal rows counted by the tasks that read them: see counted.py."""
+        self.spark.dataSource.register(CountedSource)
+        others = [each.partition(":")[0] for each in aggregates]
+        columns = ",".join(dict.fromkeys([*group_by.split(","), *others]))
+        reader = self.spark.read.format(CountedSource.name()).option("view", view)
+        counting = {"groupBy": group_by, "aggregates": ",".join(aggregates)}
+        asked = reader.options(columns=columns, failOnDataLoss="false", **counting, **options)
+        return asked.load(self.path)
 
     def topics(self, columns: str) -> DataFrame:
         """Return the topics with what they hold."""

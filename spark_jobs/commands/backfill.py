@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,7 +94,7 @@ def backfill(
         {"chunk-size": chunk_size} if chunk_size else {}, [Option("chunk-size", "", "", "")]
     )
     settings: dict[str, Any] = {
-        "topics": topic or (),
+        "topics": tuple(topic or ()),
         "topic_pattern": topic_pattern,
         "since": since,
         "until": until,
@@ -111,12 +111,22 @@ def backfill(
     if columns is not None:
         settings["columns"] = _columns(columns)
     target = table if catalog else Path(table)
+    _check(path, settings)
     with job_spark(path, cores) as spark:
         settings["body"] = _body(body, schema, message, keep_body)  # Spark reads a DDL
         if dry_run:
             _estimate(spark, path, target, settings, as_json=as_json)
         else:
             _copy(spark, path, target, settings, as_json=as_json)
+
+
+def _check(path: Path, settings: dict[str, Any]) -> None:
+    """Say of a store, a topic or a time that cannot be so before Spark starts."""
+    from rocketpy.spark_jobs.backfill.selection import Selection
+    from rocketpy.spark_jobs.backfill.store_log import StoreLog
+
+    asked = {each.name: settings[each.name] for each in fields(Selection)}
+    StoreLog(str(path.absolute()), Selection(**asked)).close()
 
 
 def _estimate(

@@ -65,6 +65,7 @@ def replay(
     """Bring dead letters back."""
     from rocketpy.spark_jobs.dead_letters import DeadLetters
     from rocketpy.spark_jobs.quiet_start import job_spark
+    from rocketpy.spark_jobs.replay import check
     from rocketpy.spark_jobs.replay import replay as run
 
     letters = DeadLetters(
@@ -78,6 +79,7 @@ def replay(
         cause=cause,
         cause_pattern=cause_pattern,
     )
+    check(letters, to, limit, rate)  # before Spark starts
     with job_spark(path) as spark, _bar(dry_run) as progress:
         result = run(
             spark,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pyarrow as pa
 import pytest
 
@@ -34,3 +37,24 @@ def test_empty_values_hash_to_the_prefix() -> None:
 def test_an_index_key_is_hashed_without_its_sign() -> None:
     assert string_hash("zzzzzz") < 0
     assert index_key_hash("zzzzzz") == -string_hash("zzzzzz")
+
+
+def test_threads_that_hash_long_texts_at_once_agree() -> None:
+    """Each length is longer than any before, so that the table of powers grows all the time."""
+    texts = ["x" * length for length in range(2_000, 12_000, 50)]
+    expected = string_hashes(pa.array(texts)).tolist()
+    switching, found = sys.getswitchinterval(), [list[int]() for _ in range(4)]
+
+    def work(number: int) -> None:
+        found[number] = [string_hash(text) for text in texts]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switching)
+    assert found == [expected] * 4

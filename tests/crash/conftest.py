@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.children import Zygote
+from tests.crash.small_disk import mounted
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -27,6 +28,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="rocketpy-", dir=SHARED_MEMORY))
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    with mounted(tmp_path, 16 << 20) as disk:
+        yield disk
 
 
 @pytest.fixture(scope="module")

@@ -162,7 +162,7 @@ def index_entries(store: rocketpy.Store) -> list[tuple[int, int]]:
     """Return hash and place of each entry that the index counts."""
     index = store._store.parts.index
     files = [index.file(name) for name in index.names()]
-    views = [file.entry_view[1 : file.header().count] for file in files]
+    views = [file.read_entries(1, file.header().count) for file in files]
     return [(int(e["key_hash"]), int(e["physical_offset"])) for view in views for e in view]
 
 

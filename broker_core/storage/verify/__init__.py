@@ -22,8 +22,11 @@ an extended queue that no entry points at; values of metadata that are valid, bu
 written; in records without a check sum, fields that neither queue nor index repeats. A store that
 lacks its oldest log files looks like one whose oldest messages were deleted by retention.
 
-Memory: the slots of one index file and some 60 bytes a message. What we append meanwhile is left
-alone; what an Apache broker, running or killed, has yet to put into queues and index is reported.
+The log is walked once, and each record looked up in its queue and in the index as it is met; what
+was not met in this way is held against the record that it points at. Memory: some thousand records
+and the slots of one index file, however large the store is. Others may write meanwhile: what they
+append or delete is left alone; what an Apache broker, running or killed, has yet to put into queues
+and index is reported. Only the log is mapped, and no hole of it looked into: see disk.py.
 """
 
 from rocketpy.broker_core.storage.verify.problems import Problem

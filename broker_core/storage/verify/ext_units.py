@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints, rows_at
 from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt
@@ -12,18 +14,17 @@ from rocketpy.broker_core.storage.disk import DiskFile
 from rocketpy.broker_core.storage.layout import EXT_FIRST_ADDRESS, EXT_UNIT_SIZE, EXT_UNIT_STRUCT
 from rocketpy.broker_core.storage.verify.problems import Problem, check_files, first_nonzero
 
-_FIELDS = np.dtype([("tag_code", ">i8"), ("stored_ms", ">i8")])
-_FIELDS_AT = 2  # behind the unit's size
+_UNIT = np.dtype([("size", ">i2"), ("tag_code", ">i8"), ("stored_ms", ">i8"), ("map_size", ">i2")])
 _END_MARK = -1
+_AT_ONCE = 1 << 20  # bytes
+_LARGEST = 1 << 15  # a unit's size takes two bytes
 
 
 class ExtUnits:
-    """Where the units of a queue's extension lie and what they say."""
+    """What the units of a queue's extension say."""
 
     def __init__(self, ext: ConsumeQueueExt) -> None:
         self._ext = ext
-        self._offsets: list[Ints] = [np.zeros(0, np.int64)]
-        self._fields = [np.zeros(0, _FIELDS)]
 
     def check(self) -> Iterator[Problem]:
         """Walk all units, and report where they do not follow each other.
@@ -36,10 +37,7 @@ class ExtUnits:
             file = self._ext.files.file(start)
             if file is None:
                 continue
-            places, stopped = ([], 0) if is_over else _walk(file)
-            at = np.array(places, np.int64)
-            self._offsets.append(at + start)
-            self._fields.append(rows_at(file.view, at + _FIELDS_AT, _FIELDS)[: len(at)])
+            stopped = 0 if is_over else _walk(file)
             mark = _size_at(file, stopped)
             is_over = is_over or mark != _END_MARK
             if mark not in (_END_MARK, 0):
@@ -52,31 +50,40 @@ class ExtUnits:
 
     def look_up(self, addresses: Ints) -> tuple[Ints, Ints]:
         """Return tag codes and store times at addresses; the time is -1 where there is no unit."""
-        known, fields = np.concatenate(self._offsets), np.concatenate(self._fields)
         offsets = addresses - EXT_FIRST_ADDRESS
         codes = np.zeros(len(offsets), np.int64)
         times = np.full(len(offsets), -1, np.int64)
-        rows = np.searchsorted(known, offsets)
-        there = rows < known.size
-        there[there] = known[rows[there]] == offsets[there]
-        codes[there] = fields["tag_code"][rows[there]]
-        times[there] = fields["stored_ms"][rows[there]]
+        in_file = offsets % self._ext.files.file_size
+        parts = offsets - in_file + in_file // _AT_ONCE
+        for part in np.unique(parts[offsets >= 0]).tolist():
+            rows = np.flatnonzero(parts == part)
+            units = self._units(offsets[rows])
+            is_whole = units["size"] >= EXT_UNIT_SIZE
+            is_whole &= units["map_size"] == units["size"] - EXT_UNIT_SIZE
+            codes[rows[is_whole]] = units["tag_code"][is_whole]
+            times[rows[is_whole]] = units["stored_ms"][is_whole]
         return codes, times
+
+    def _units(self, offsets: Ints) -> npt.NDArray[Any]:
+        """Return the units at offsets near each other; zeros where there are none."""
+        first = int(offsets.min())
+        size = int(offsets.max()) - first + EXT_UNIT_SIZE
+        data = np.frombuffer(self._ext.files.read(first, size).ljust(size, b"\0"), np.uint8)
+        return rows_at(data, offsets - first, _UNIT)
 
 
 def _size_at(file: DiskFile, at: int) -> int:
     return int.from_bytes(file.read(at, 2), "big", signed=True)
 
 
-def _walk(file: DiskFile) -> tuple[list[int], int]:
-    """Return where whole units begin, and where the first bytes lie that are none."""
-    data = file.view.data
-    places: list[int] = []
-    at = 0
-    while at + EXT_UNIT_SIZE <= len(data):
-        size, _, _, map_size = EXT_UNIT_STRUCT.unpack_from(data, at)
-        if size < EXT_UNIT_SIZE or map_size != size - EXT_UNIT_SIZE or at + size > len(data):
-            break
-        places.append(at)
-        at += size
-    return places, at
+def _walk(file: DiskFile) -> int:
+    """Return where the first bytes lie that are no whole unit."""
+    at, end = 0, file.size
+    while at + EXT_UNIT_SIZE <= end:
+        data, first = file.read(at, _AT_ONCE + _LARGEST), at
+        while at - first < _AT_ONCE and at + EXT_UNIT_SIZE <= end:
+            size, _, _, map_size = EXT_UNIT_STRUCT.unpack_from(data, at - first)
+            if size < EXT_UNIT_SIZE or map_size != size - EXT_UNIT_SIZE or at + size > end:
+                return at
+            at += size
+    return at

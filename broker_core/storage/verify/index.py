@@ -1,6 +1,7 @@
 """I7, I8, I9: index files held against themselves and against the records.
 
-Files are gone through in parts of a million entries; of a whole file only its slots are kept.
+Files are gone through part by part; of a whole file only its slots are kept. Entries that the walk
+through the log found to be those of its records are not held against them again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints
-from rocketpy.broker_core.storage.index_file import IndexFile, IndexHeader
+from rocketpy.broker_core.storage.index_file import (
+    MOST_SECONDS,
+    IndexFile,
+    IndexHeader,
+    seconds_since,
+)
 from rocketpy.broker_core.storage.layout import (
     INDEX_ENTRY,
     INDEX_HEADER_SIZE,
@@ -20,13 +26,16 @@ from rocketpy.broker_core.storage.layout import (
     INDEX_SLOT,
 )
 from rocketpy.broker_core.storage.parts import StoreParts
-from rocketpy.broker_core.storage.verify.log import LogEnd, path_of
+from rocketpy.broker_core.storage.verify.calm import Calm
+from rocketpy.broker_core.storage.verify.keys import KeyCheck
+from rocketpy.broker_core.storage.verify.log import LogEnd
+from rocketpy.broker_core.storage.verify.outline import LogOutline
 from rocketpy.broker_core.storage.verify.problems import Advance, Problem, first_nonzero, runs
-from rocketpy.broker_core.storage.verify.records import NO_ROW, RecordTable
+from rocketpy.broker_core.storage.verify.records import NO_ROW, at_rows, records_at
 
-_PART = 1 << 20
+_PART = 1 << 16  # entries that are read at once
+_GLIMPSES = 1000  # a write takes less time than one of them
 _MOST_LEFT = 1 << 20  # entries of one append that died
-_MOST_SECONDS = 0x7FFFFFFF
 _FIELD_AT = dict(zip(IndexHeader._fields, (0, 8, 16, 24, 32, 36), strict=True))
 # What may be wrong with an entry, the gravest first; the first that holds is reported.
 _REASONS = (
@@ -41,90 +50,79 @@ class IndexCheck:
     """Checks one index file after the other, the oldest first."""
 
     def __init__(
-        self, parts: StoreParts, table: RecordTable, log_end: LogEnd, *, is_clean: bool
+        self, parts: StoreParts, outline: LogOutline, calm: Calm, keys: KeyCheck, log_end: LogEnd
     ) -> None:
-        self._parts, self._table, self._log_end = parts, table, log_end
-        self._is_clean = is_clean  # stopped cleanly: no insert is under way, none died
+        self._parts, self._outline, self._calm = parts, outline, calm
+        self._keys, self._log_end = keys, log_end
         self._before: IndexHeader | None = None  # of the file before
-        self._oldest = 0  # the first place that any file speaks of
-        self._seen = np.zeros(len(table["keys"]), bool)
 
     def check(self, name: str, advance: Advance) -> Iterator[Problem]:
-        """Report what is wrong with one file."""
-        file = self._parts.index.file(name)
+        """Report what is wrong with one file; one that was removed meanwhile has nothing."""
+        try:
+            file = self._parts.index.file(name)
+        except FileNotFoundError:
+            return
         size = _entry_at(file, file.entries)
         if file.file.size != size:
             text = f"has {file.file.size} bytes, an index file of this store has {size}"
             yield Problem("I7", file.path, min(file.file.size, size), text)
-        data = file.file.read(0, INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
-        header = IndexHeader(*INDEX_HEADER_STRUCT.unpack(data))
+        header = _steady_header(file)
         if not 0 <= header.count <= file.entries:
             text = f"counts {header.count} entries, there is room for {file.entries}"
             yield Problem("I7", file.path, _FIELD_AT["count"], text)
-        entries = file.entry_view[: min(max(header.count, 1), file.entries)]
+        count = min(max(header.count, 1), file.readable_entries)
         newest = np.zeros(file.slots, np.int32)
-        for first in range(1, len(entries), _PART):
-            part = entries[first : first + _PART]
-            is_chained = part["previous"] == _chain(part["key_hash"], first, newest)
-            yield from _told(file, first, self._judge(part, first, is_chained, header))
-        yield from self._slots(file, entries, newest)
-        yield from self._header(file, entries, header, int(np.count_nonzero(newest)))
-        yield from self._uncounted(file, max(len(entries), 1))
+        right = self._keys.right(name)
+        for first in range(1, count, _PART):
+            part = file.read_entries(first, min(first + _PART, count))
+            reasons = np.zeros(len(part), np.intp)
+            for low, high, is_right in right.parts(first, first + len(part)):
+                if not is_right:
+                    some = slice(low - first, high - first)
+                    reasons[some] = self._judge(part[some], low, header)
+            # Gravest of all, for the order: chains lead from one entry to the other.
+            reasons[part["previous"] != _chain(part["key_hash"], first, newest)] = 1
+            yield from _told(file, first, reasons)
+        yield from self._slots(file, count, newest)
+        yield from self._header(file, count, header, int(np.count_nonzero(newest)))
+        yield from self._uncounted(file, max(count, 1))
         self._before = header
         advance(size)
 
     def _judge(
-        self,
-        part: npt.NDArray[Any],
-        first: int,
-        is_chained: npt.NDArray[np.bool_],
-        header: IndexHeader,
+        self, part: npt.NDArray[Any], first: int, header: IndexHeader
     ) -> npt.NDArray[np.intp]:
-        """Return what is wrong with each entry as 1 + number of the reason; note the keys met."""
-        table = self._table
+        """Return what is wrong with each entry as 1 + number of the reason, chains apart."""
         places = part["physical_offset"].astype(np.int64)
-        if self._before is None and first == 1:
-            self._oldest = int(places[0])
+        table = records_at(self._parts, places, self._outline.end)
         rows = table.rows_of(places)
         has_row = rows != NO_ROW
-        is_gone = (places >= 0) & (places < table.log_start)
-        is_new = (places >= table.end) & (places < self._log_end.now())
+        # Asked behind: records may be deleted, or appended, meanwhile.
+        is_gone = (places >= 0) & (places < self._parts.log.min_offset())
+        is_new = (places >= self._outline.end) & (places < self._log_end.now())
         has_key = np.zeros(len(part), bool)
-        has_key[has_row] = self._note(rows[has_row] << 32 | part["key_hash"][has_row])
-        elapsed = table.values("timestamps", rows) - header.begin_timestamp
-        in_time = part["seconds"] == np.clip(elapsed // 1000, 0, _MOST_SECONDS)
+        has_key[has_row] = table.has_keys(rows[has_row] << 32 | part["key_hash"][has_row])
+        times = at_rows(table.timestamps, rows)
+        in_time = part["seconds"] == seconds_since(header.begin_timestamp, times)
         if first == 1 and has_row[0]:
-            in_time[0] |= self._is_relative_to_file_before(int(part["seconds"][0]), int(rows[0]))
-        faults = [
-            ~is_chained,
-            ~(has_row | is_gone | is_new),
-            has_row & ~has_key,
-            has_row & ~in_time,
-        ]
-        return np.select(faults, np.arange(1, len(faults) + 1))
+            in_time[0] |= self._is_relative_to_file_before(int(part["seconds"][0]), int(times[0]))
+        faults = [~(has_row | is_gone | is_new), has_row & ~has_key, has_row & ~in_time]
+        return np.select(faults, np.arange(2, len(faults) + 2))
 
-    def _is_relative_to_file_before(self, seconds: int, row: int) -> bool:
+    def _is_relative_to_file_before(self, seconds: int, time_ms: int) -> bool:
         """Apache's first entry is computed before the header's begin is set (IndexFile#putKey)."""
         if self._before is None:
-            return self._table.log_start > 0  # the file before was deleted with old messages
-        elapsed = int(self._table["timestamps"][row]) - self._before.end_timestamp
-        return seconds == min(max(elapsed // 1000, 0), _MOST_SECONDS)
-
-    def _note(self, wanted: Ints) -> npt.NDArray[np.bool_]:
-        keys = self._table["keys"]
-        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        found: npt.NDArray[np.bool_] = keys[at] == wanted if keys.size else np.zeros(len(at), bool)
-        self._seen[at[found]] = True
-        return found
+            return self._outline.log_start > 0  # the file before was deleted with old messages
+        return seconds == min(max((time_ms - self._before.end_timestamp) // 1000, 0), MOST_SECONDS)
 
     def _slots(
-        self, file: IndexFile, entries: npt.NDArray[Any], newest: npt.NDArray[np.int32]
+        self, file: IndexFile, count: int, newest: npt.NDArray[np.int32]
     ) -> Iterator[Problem]:
         """I7: each slot names its newest entry; after a crash perhaps through uncounted ones."""
-        slots = file.slot_view
+        slots = file.read_slots()
         wrong = np.flatnonzero(slots != newest[: len(slots)])
-        if not self._is_clean and len(entries):
-            settled = [_settled(file, int(slots[at]), len(entries)) for at in wrong]
+        if wrong.size and count and not self._calm.is_clean():
+            settled = [_settled(file, int(slots[at]), count) for at in wrong]
             wrong = wrong[np.array(settled, np.int32) != newest[wrong]]
         for first, last in runs(wrong):
             which = f"slot {first}" if first == last else f"slots {first} to {last}, the first"
@@ -132,72 +130,62 @@ class IndexCheck:
             yield Problem("I7", file.path, INDEX_HEADER_SIZE + first * INDEX_SLOT.itemsize, text)
 
     def _header(
-        self, file: IndexFile, entries: npt.NDArray[Any], header: IndexHeader, used: int
+        self, file: IndexFile, count: int, header: IndexHeader, used: int
     ) -> Iterator[Problem]:
         """I7: the header says what the entries say; an empty file's, where the last file ended."""
         allowed: dict[str, set[int]] = {"used_slots": {used}}
-        if len(entries) > 1:
-            for name, number in (("begin", 1), ("end", -1)):
-                place = entries["physical_offset"][number : number + 1 or None].astype(np.int64)
+        if count > 1:
+            for name, number in (("begin", 1), ("end", count - 1)):
+                entry = file.read_entries(number, number + 1)
+                place = entry["physical_offset"].astype(np.int64)
                 allowed[f"{name}_physical_offset"] = {int(place[0])}
-                row = int(self._table.rows_of(place)[0])
-                if row != NO_ROW:
-                    time_ms = int(self._table["timestamps"][row])
+                times = records_at(self._parts, place, self._outline.end).timestamps
+                if times.size:
+                    time_ms = int(times[0])
                     allowed[f"{name}_timestamp"] = {time_ms}
                     if name == "end" and header.end_timestamp > time_ms:
                         # Entries were cut off: it is the newest time then, of any message.
-                        later = self._table["timestamps"] == header.end_timestamp
-                        allowed["end_timestamp"] |= {header.end_timestamp} if later.any() else set()
-        elif self._before is not None or not self._table.log_start:
+                        is_known = self._outline.has_time(header.end_timestamp)
+                        allowed["end_timestamp"] |= {header.end_timestamp} if is_known else set()
+        elif self._before is not None or not self._outline.log_start:
             before = self._before or IndexHeader(0, 0, 0, 0, 0, 0)
+            # An insert that died may have begun to write the header of its first entries.
+            said = {header.begin_timestamp, header.end_timestamp} - {before.end_timestamp}
+            is_known = not self._calm.is_clean() and all(map(self._outline.has_time, said))
+            begun: set[int] = said if is_known else set()
             for name in ("begin", "end"):
-                allowed[f"{name}_timestamp"] = {0, before.end_timestamp}
+                allowed[f"{name}_timestamp"] = {0, before.end_timestamp} | begun
                 allowed[f"{name}_physical_offset"] = {0, before.end_physical_offset}
         for field, values in allowed.items():
-            said = getattr(header, field)
-            if said not in values:
-                text = f"{field} is {said}, by the entries it is {max(values)}"
+            value = getattr(header, field)
+            if value not in values:
+                text = f"{field} is {value}, by the entries it is {max(values)}"
                 yield Problem("I7", file.path, _FIELD_AT[field], text)
 
     def _uncounted(self, file: IndexFile, count: int) -> Iterator[Problem]:
         """I8: entry 0 is never used; behind what inserts that died may have left, all is zero."""
-        left = file.entry_view[count : count + _MOST_LEFT]
+        left = file.read_entries(count, count + _MOST_LEFT)
         numbers = np.arange(count, count + len(left))
         may_be = (left["key_hash"] >= 0) & (left["physical_offset"] >= 0) & (left["seconds"] >= 0)
         may_be &= (left["previous"] >= 0) & (left["previous"] < numbers) & (left["key_hash"] != 0)
         behind = count + int(np.argmin(np.append(may_be, False)))
-        spans = [(0, 1), (behind, file.entries)] if self._is_clean else [(0, 1)]
+        spans = [(0, 1), (behind, file.entries)] if self._calm.is_clean() else [(0, 1)]
         for first, last in spans:
             found = first_nonzero(file.file, _entry_at(file, first), _entry_at(file, last))
             if found is not None:
                 text = f"not zero, in entries {first} to {last - 1}, which do not count"
                 yield Problem("I8", file.path, found, text)
 
-    def lacking(self) -> Iterator[Problem]:
-        """I9: report records whose keys no file has, once all files were checked.
 
-        Tags need only be there from the first on that is: brokers before 5.4 do not index them.
-        """
-        if not self._parts.config.message_index:
-            return
-        table, keys = self._table, self._table["keys"]
-        rows = keys >> 32
-        is_tag = np.isin(keys, table["tag_keys"], assume_unique=True)
-        first_tag = int(rows[self._seen & is_tag].min(initial=len(table)))
-        is_needed = ~is_tag | (rows >= first_tag)
-        is_needed &= table.values("physical_offsets", rows) < table.indexed_end
-        if not self._parts.index.names():
-            if is_needed.any():
-                text = "there are messages with keys, but no index file"
-                yield Problem("I9", self._parts.index.folder, -1, text)
-            return
-        if table.log_start:  # files about messages that are gone may be gone
-            is_needed &= table.values("physical_offsets", rows) >= self._oldest
-        for first, last in runs(np.unique(rows[is_needed & ~self._seen])):
-            place = int(table["physical_offsets"][first])
-            whose = "the record" if first == last else f"{last - first + 1} records"
-            text = f"the keys of {whose} are not all in the index"
-            yield Problem("I9", path_of(self._parts, place), place, text)
+def _steady_header(file: IndexFile) -> IndexHeader:
+    """Return the header as it is, damaged or not, but not one that is half written."""
+    before = b""
+    for _ in range(_GLIMPSES):
+        data = file.file.read(0, INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+        if data == before:
+            break
+        before = data
+    return IndexHeader(*INDEX_HEADER_STRUCT.unpack(data))
 
 
 def _entry_at(file: IndexFile, number: int) -> int:
@@ -224,9 +212,9 @@ def _chain(hashes: npt.NDArray[Any], first: int, newest: npt.NDArray[np.int32]) 
 
 def _settled(file: IndexFile, number: int, count: int) -> int:
     """Follow a slot that an insert changed before it died to the newest entry that counts."""
-    entries = file.entry_view
     while number >= count:
-        before = int(entries["previous"][number]) if number < len(entries) else 0
+        entry = file.read_entries(number, number + 1)
+        before = int(entry["previous"][0]) if len(entry) else 0
         number = before if before < number else 0
     return number
 

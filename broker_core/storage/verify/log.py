@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from rocketpy.broker_core.storage.commit_log import Segment
 from rocketpy.broker_core.storage.layout import file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.salvage import next_sound_record
+from rocketpy.broker_core.storage.verify.outline import LogOutline
 from rocketpy.broker_core.storage.verify.problems import (
     Advance,
     Problem,
@@ -19,21 +20,28 @@ from rocketpy.broker_core.storage.verify.problems import (
     first_nonzero,
     runs,
 )
-from rocketpy.broker_core.storage.verify.records import RecordTable
+from rocketpy.broker_core.storage.verify.records import SoundRecords
+
+_KEPT_BYTES = 64 << 20  # of the log that count as memory of this process
 
 
-def check_log(parts: StoreParts, table: RecordTable, advance: Advance) -> Iterator[Problem]:
-    """Report what is wrong in the log and fill `table` with all that is sound."""
+def check_log(
+    parts: StoreParts, outline: LogOutline, take: Callable[[SoundRecords], None], advance: Advance
+) -> Iterator[Problem]:
+    """Report what is wrong in the log; outline and `take` get all that is sound, in order."""
     yield from check_files("I1", parts.log.files)
-    position, told = table.log_start, table.log_start
+    position = told = kept = outline.log_start
     limit = _limit(parts)
     while position < limit:
         for segment in parts.log.walk(position, limit):
             position = segment.end
             if segment.block is not None:
-                yield from _take(parts, segment, segment.block, table)
+                yield from _take(parts, segment, segment.block, outline, take)
             advance(position - told)
             told = position
+            if position - kept > _KEPT_BYTES:
+                parts.log.files.let_go()
+                kept = position
         # The walk ends where no record's structure holds: at the end, or at damage.
         following = next_sound_record(parts.log, position + 1) if position < limit else None
         if following is None or LogEnd(parts, position).now() > position:  # grown since
@@ -41,7 +49,7 @@ def check_log(parts: StoreParts, table: RecordTable, advance: Advance) -> Iterat
         text = f"no record begins here; the next sound one is at {following}"
         yield Problem("I1", path_of(parts, position), position, text)
         position = following
-    table.finish(position)
+    outline.finish(position)
     yield from _behind(parts, LogEnd(parts, position))
 
 
@@ -77,7 +85,11 @@ def path_of(parts: StoreParts, physical_offset: int) -> Path:
 
 
 def _take(
-    parts: StoreParts, segment: Segment, block: RecordBlock, table: RecordTable
+    parts: StoreParts,
+    segment: Segment,
+    block: RecordBlock,
+    outline: LogOutline,
+    take: Callable[[SoundRecords], None],
 ) -> Iterator[Problem]:
     places = segment.physical_offsets()
     said = block.head["physical_offset"]
@@ -91,7 +103,9 @@ def _take(
         yield Problem("I12", path_of(parts, int(places[first])), int(places[first]), text)
     good = np.flatnonzero(is_sound & is_here)
     if good.size:
-        table.add(block if len(good) == len(block) else block.take(good), segment.file_start)
+        block = block if len(good) == len(block) else block.take(good)
+        take(SoundRecords(block, segment.file_start, parts.config, outline.records))
+        outline.add(block, segment.file_start)
 
 
 def _behind(parts: StoreParts, log_end: LogEnd) -> Iterator[Problem]:

@@ -25,17 +25,18 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_STRUCT,
 )
 from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.broker_core.storage.lock import lock_text
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.tail import check_of
 from rocketpy.broker_core.storage.verify.log import LogEnd
+from rocketpy.broker_core.storage.verify.outline import LogOutline
 from rocketpy.broker_core.storage.verify.problems import Problem
-from rocketpy.broker_core.storage.verify.records import RecordTable
 
 _LONG = 8
 _MARKS = {"durable": FLUSHED_AT, "indexed": INDEXED_AT}  # in the order of their places
 
 
-def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterator[Problem]:
+def check_tail(parts: StoreParts, outline: LogOutline, log_end: LogEnd) -> Iterator[Problem]:
     """I6: the tail ends where the log ends, or where another broker took over from us."""
     path = parts.root / TAIL
     if not path.exists():
@@ -57,7 +58,7 @@ def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterat
     if check != check_of(end, stored_ms):
         text = f"the end {end} and the time {stored_ms} do not match their check"
         yield Problem("I6", path, _LONG, text)
-    yield from _check_end(path, table, end, stored_ms, log_end.now())
+    yield from _check_end(path, outline, end, stored_ms, log_end.now())
     for what, at in _MARKS.items():
         mark, complement = MARK_STRUCT.unpack_from(data, at)
         if (mark, complement) != (0, 0) and mark != ~complement:
@@ -68,35 +69,28 @@ def check_tail(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterat
 
 
 def _check_end(
-    path: Path, table: RecordTable, end: int, stored_ms: int, newest_end: int
+    path: Path, outline: LogOutline, end: int, stored_ms: int, newest_end: int
 ) -> Iterator[Problem]:
-    newest_ms = int(table["timestamps"].max(initial=0))
-    if end == table.end:
+    newest_ms = outline.newest_ms
+    if end == outline.end:
         # A newer one may have been deleted, where a clock went back.
-        is_deleted = stored_ms > newest_ms and table.log_start > 0
-        last_ms = int(table["timestamps"][-1]) if len(table) else 0  # after a clock was put back
-        if len(table) and stored_ms not in (newest_ms, last_ms) and not is_deleted:
+        is_deleted = stored_ms > newest_ms and outline.log_start > 0
+        known = (newest_ms, outline.last_ms)  # the latter after a clock was put back
+        if outline.records and stored_ms not in known and not is_deleted:
             text = f"the newest store time is {stored_ms}, by the log it is {newest_ms}"
             yield Problem("I6", path, 2 * _LONG, text)
-    elif not table.end < end <= newest_end and not (end < table.end and _is_boundary(table, end)):
-        text = f"says that the log ends at {end}; it ends at {table.end}"
+    elif not outline.end < end <= newest_end and not (
+        end < outline.end and outline.is_boundary(end)
+    ):
+        text = f"says that the log ends at {end}; it ends at {outline.end}"
         yield Problem("I6", path, _LONG, text)
 
 
-def _is_boundary(table: RecordTable, place: int) -> bool:
-    """Whether a record begins there, or may have begun there before it was deleted."""
-    places = table["physical_offsets"]
-    row = int(places.searchsorted(place))
-    ends = places[row - 1] + table["sizes"][row - 1] if row else None
-    begins = row < len(places) and bool(places[row] == place)
-    return begins or ends == place or 0 < place < table.log_start
-
-
-def check_checkpoint(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> Iterator[Problem]:
+def check_checkpoint(parts: StoreParts, outline: LogOutline, log_end: LogEnd) -> Iterator[Problem]:
     """I10: times are those of records, places lie in the log, the rest is zero."""
     path = parts.root / CHECKPOINT
     if not path.exists():
-        if len(table):
+        if outline.records:
             yield Problem("I10", path, -1, "is missing; the next writer makes it anew")
         return
     data = path.read_bytes()
@@ -104,26 +98,25 @@ def check_checkpoint(parts: StoreParts, table: RecordTable, log_end: LogEnd) -> 
         yield Problem("I10", path, min(len(data), CHECKPOINT_SIZE), f"has {len(data)} bytes")
     data = data.ljust(CHECKPOINT_SIZE, b"\0")
     checkpoint = Checkpoint(*CHECKPOINT_STRUCT.unpack_from(data))
-    has_grown = log_end.now() > table.end
+    has_grown = log_end.now() > outline.end
     for number, time_ms in enumerate(checkpoint[:3]):
-        is_new = has_grown and time_ms >= int(table["timestamps"].max(initial=0))
-        if not is_new and not _is_known_time(table, time_ms):
+        is_new = has_grown and time_ms >= outline.newest_ms
+        if not is_new and not _is_known_time(outline, time_ms):
             text = f"{Checkpoint._fields[number]} is {time_ms}: no record was stored then"
             yield Problem("I10", path, number * _LONG, text)
     for number, place in enumerate(checkpoint[3:], start=3):
-        is_record = number < 5 or _is_boundary(table, place)
-        is_new = table.end < place <= log_end.now()
-        if place != 0 and not is_new and not (0 < place <= table.end and is_record):
-            text = f"{Checkpoint._fields[number]} is {place}; the log ends at {table.end}"
+        is_record = number < 5 or outline.is_boundary(place)
+        is_new = outline.end < place <= log_end.now()
+        if place != 0 and not is_new and not (0 < place <= outline.end and is_record):
+            text = f"{Checkpoint._fields[number]} is {place}; the log ends at {outline.end}"
             yield Problem("I10", path, number * _LONG, text)
     yield from _zero_between(path, data, CHECKPOINT_STRUCT.size, CHECKPOINT_SIZE, invariant="I10")
 
 
-def _is_known_time(table: RecordTable, time_ms: int) -> bool:
-    times = table["timestamps"]
-    if time_ms == 0 or bool((times == time_ms).any()):
+def _is_known_time(outline: LogOutline, time_ms: int) -> bool:
+    if time_ms == 0 or outline.has_time(time_ms):
         return True
-    return table.log_start > 0 and 0 < time_ms < int(times.min(initial=1 << 62))
+    return outline.log_start > 0 and 0 < time_ms < outline.oldest_ms
 
 
 def check_ledger(parts: StoreParts) -> Iterator[Problem]:
@@ -143,10 +136,10 @@ def check_ledger(parts: StoreParts) -> Iterator[Problem]:
 
 def check_lock(parts: StoreParts) -> Iterator[Problem]:
     """I11: Apache's broker finds the text that it writes."""
-    path = parts.root / LOCK
-    if not path.exists():
+    path, text = parts.root / LOCK, lock_text(parts.root)
+    if text is None:
         yield Problem("I11", path, -1, "is missing; the next writer makes it anew")
-    elif path.read_bytes() != LOCK_TEXT:
+    elif text != LOCK_TEXT:
         yield Problem("I11", path, 0, f"does not hold the text {LOCK_TEXT.decode()!r}")
 
 

@@ -41,7 +41,7 @@ def first_nonzero(file: DiskFile, start: int, end: int | None = None) -> int | N
     """Return where the first byte from `start` on lies that is not zero; holes cost nothing."""
     for first, last in file.data_ranges(start, file.size if end is None else end):
         for at in range(first, last, _CHUNK):
-            found = np.flatnonzero(file.view[at : min(at + _CHUNK, last)].copy())  # it may change
+            found = np.flatnonzero(np.frombuffer(file.read(at, min(_CHUNK, last - at)), np.uint8))
             if found.size:
                 return at + int(found[0])
     return None
@@ -52,7 +52,7 @@ def last_nonzero(file: DiskFile) -> int | None:
     for first, last in reversed(list(file.data_ranges(0, file.size))):
         for end in range(last, first, -_CHUNK):
             at = max(end - _CHUNK, first)
-            found = np.flatnonzero(file.view[at:end].copy())
+            found = np.flatnonzero(np.frombuffer(file.read(at, end - at), np.uint8))
             if found.size:
                 return at + int(found[-1])
     return None

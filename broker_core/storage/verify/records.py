@@ -1,122 +1,174 @@
-"""Every sound record of the log as compact columns: what queues and index are held against.
-
-Some 60 bytes a message: 1 GiB of messages of 1 KB takes 60 MB.
-"""
+"""Records as columns: those of one step through the log, or those that some entries point at."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
-from rocketpy.broker_core.codec.decoder import topics
-from rocketpy.broker_core.codec.gather import Ints
-from rocketpy.broker_core.codec.sys_flags import indexed, queued
+from rocketpy.broker_core.codec.gather import Bytes, Ints, rows_at
+from rocketpy.broker_core.codec.layout import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE
+from rocketpy.broker_core.codec.sys_flags import indexed
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.java_hash import index_key_hash
-from rocketpy.broker_core.message import TAGS
+from rocketpy.broker_core.errors import RecordError
+from rocketpy.broker_core.lazy import lazy_property
+from rocketpy.broker_core.storage.commit_log import WALK_BYTES
+from rocketpy.broker_core.storage.disk import DiskFile
 from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches
+from rocketpy.broker_core.storage.parts import StoreParts
 
 NO_ROW = -1
 NO_QUEUE = -1  # of a record whose topic cannot be one
-_COLUMNS: dict[str, Any] = {
-    "physical_offsets": np.int64,
-    "sizes": np.int32,
-    "queues": np.int32,  # a number per queue, see RecordTable.queue_numbers
-    "queue_offsets": np.int64,
-    "tag_codes": np.int64,
-    "timestamps": np.int64,
-    "is_queued": np.bool_,
-    "keys": np.int64,  # of all records: row << 32 | hash, ascending, each once
-    "tag_keys": np.int64,  # those of `keys` that stand for a tag
-}
+_SIZE_AND_MAGIC = np.dtype([("size", ">i4"), ("magic", ">u4")])
+
+
+class SoundRecords:
+    """Sound records of one file, in log order, with all that queues and index keep of them."""
+
+    def __init__(
+        self, block: RecordBlock, file_start: int, config: StoreConfig, first_row: int = 0
+    ) -> None:
+        self.block, self.first_row = block, first_row  # counted from the oldest record on
+        self.places = block.starts + file_start
+        self.dispatches = list(dispatches(block, file_start, config))
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def rows(self, dispatch: Dispatch) -> Ints | slice:
+        """Return which of the records are the messages of a dispatch."""
+        if len(dispatch.sizes) == len(self):
+            return slice(None)
+        return np.searchsorted(self.places, dispatch.physical_offsets)
+
+    @lazy_property
+    def keys(self) -> tuple[Ints, Ints]:
+        """The index entries due, as (row, hash), in the order in which they are written."""
+        rows, hashes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        numbers = np.arange(len(self))
+        for dispatch in self.dispatches:
+            of_entries = numbers[self.rows(dispatch)][dispatch.index_rows]
+            wanted = indexed(self.block.sys_flags)[of_entries]
+            rows.append(of_entries[wanted])
+            hashes.append(dispatch.index_hashes[wanted])
+        row, key_hash = np.concatenate(rows), np.concatenate(hashes)
+        if len(self.dispatches) > 1:
+            order = np.argsort(row, kind="stable")
+            row, key_hash = row[order], key_hash[order]
+        return row, key_hash
 
 
 @dataclass(slots=True)
 class RecordTable:
-    """Collects records in log order; its columns are whole after finish()."""
+    """Some records: what a part of a queue or of an index file is held against."""
 
-    config: StoreConfig
-    log_start: int  # the oldest byte that the log still has
-    settled_end: int = (1 << 63) - 1  # from here on an append may be under way: entries come later
-    indexed_end: int = (1 << 63) - 1  # from here on index entries come later
-    queue_numbers: dict[tuple[str, int], int] = field(default_factory=dict)
-    end: int = 0  # of the log; 0 until the walk has ended
-    columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-    _parts: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
-    _rows: int = 0
-
-    def __len__(self) -> int:
-        return self._rows
-
-    def __getitem__(self, column: str) -> npt.NDArray[Any]:
-        return self.columns[column]
-
-    def add(self, block: RecordBlock, file_start: int) -> None:
-        """Take up sound records that lie behind all others."""
-        places = block.starts + file_start
-        new: dict[str, npt.NDArray[Any]] = {
-            "queues": np.full(len(block), NO_QUEUE, np.int32),
-            "tag_codes": np.zeros(len(block), np.int64),
-        }
-        keys = [np.zeros(0, np.int64)]
-        for dispatch in dispatches(block, file_start, self.config):
-            rows = np.searchsorted(places, dispatch.physical_offsets)
-            new["queues"][rows] = self._numbers_of(dispatch)
-            new["tag_codes"][rows] = dispatch.tag_codes
-            keys.append((rows[dispatch.index_rows] + self._rows) << 32 | dispatch.index_hashes)
-        new["physical_offsets"], new["sizes"] = places, block.sizes.astype(np.int32)
-        new["queue_offsets"] = block.head["queue_offset"].astype(np.int64)
-        new["timestamps"], new["is_queued"] = block.store_timestamps, queued(block.sys_flags)
-        is_indexed = indexed(block.sys_flags)
-        for name, found in (("keys", np.concatenate(keys)), ("tag_keys", self._tag_keys(block))):
-            new[name] = np.unique(found[is_indexed[(found >> 32) - self._rows]])
-        for name, values in new.items():
-            self._parts.setdefault(name, []).append(values)
-        self._rows += len(block)
-
-    def _numbers_of(self, dispatch: Dispatch) -> npt.NDArray[np.int32]:
-        ids, inverse = np.unique(dispatch.queue_ids, return_inverse=True)
-        numbers = [
-            self.queue_numbers.setdefault((dispatch.topic, queue_id), len(self.queue_numbers))
-            for queue_id in ids.tolist()
-        ]
-        return np.array(numbers, np.int32)[inverse]
-
-    def _tag_keys(self, block: RecordBlock) -> Ints:
-        """Return the keys that stand for tags: brokers before 5.4 do not index them."""
-        tags = pc.fill_null(block.properties.get(TAGS), "").dictionary_encode()
-        names = topics(block).dictionary_encode()
-        tag_list, name_list = tags.dictionary.to_pylist(), names.dictionary.to_pylist()
-        pairs = names.indices.to_numpy().astype(np.int64) * len(tag_list) + tags.indices.to_numpy()
-        distinct, inverse = np.unique(pairs, return_inverse=True)
-        hashes = [
-            index_key_hash(f"{name_list[pair // len(tag_list)]}#T#{tag_list[pair % len(tag_list)]}")
-            for pair in distinct.tolist()
-        ]
-        rows = np.flatnonzero(pc.not_equal(tags.cast("string"), "").to_numpy(zero_copy_only=False))
-        return (rows + self._rows) << 32 | np.array(hashes, np.int64)[inverse[rows]]
-
-    def finish(self, end: int) -> None:
-        """Make the columns whole; the log ends at `end`."""
-        self.end = end
-        for name, dtype in _COLUMNS.items():
-            parts = self._parts.pop(name, [])
-            self.columns[name] = np.concatenate(parts) if parts else np.zeros(0, dtype)
+    queue_numbers: dict[tuple[str, int], int]
+    physical_offsets: Ints
+    sizes: Ints
+    queue_offsets: Ints
+    tag_codes: Ints
+    timestamps: Ints
+    queues: Ints  # by their numbers
+    keys: Ints  # of all records: row << 32 | hash, ascending
 
     def rows_of(self, physical_offsets: Ints) -> Ints:
         """Return the row of the record at each place, NO_ROW where no sound record begins."""
-        known = self.columns["physical_offsets"]
+        known = self.physical_offsets
         if not known.size:
             return np.full(len(physical_offsets), NO_ROW, np.int64)
         rows = np.minimum(np.searchsorted(known, physical_offsets), known.size - 1)
         return np.where(known[rows] == physical_offsets, rows, NO_ROW)
 
-    def values(self, column: str, rows: Ints) -> npt.NDArray[Any]:
-        """Return a column's values at rows; whatever it may be where there is NO_ROW."""
-        values = self.columns[column]
-        return values[rows] if values.size else np.zeros(len(rows), values.dtype)
+    def has_keys(self, wanted: Ints) -> npt.NDArray[np.bool_]:
+        """Return which of some keys, as row << 32 | hash, the records have."""
+        if not self.keys.size:
+            return np.zeros(len(wanted), bool)
+        at = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
+        found: npt.NDArray[np.bool_] = self.keys[at] == wanted
+        return found
+
+
+def at_rows(values: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
+    """Return values at rows; whatever it may be where there is NO_ROW."""
+    return values[rows] if values.size else np.zeros(len(rows), values.dtype)
+
+
+def records_at(parts: StoreParts, places: Ints, end: int) -> RecordTable:
+    """Return the sound records that begin at some places of the log before `end`."""
+    wanted = np.unique(places[(places >= 0) & (places < end)])
+    file_starts = wanted - wanted % parts.log.file_size
+    numbers: dict[tuple[str, int], int] = {}
+    columns: list[tuple[Ints, ...]] = [tuple(np.zeros(0, np.int64) for _ in range(7))]
+    count = 0
+    for start in np.unique(file_starts).tolist():
+        file = parts.log.files.file(start)
+        if file is None:
+            continue
+        inside = wanted[file_starts == start] - start
+        data = file.view[: parts.log.file_size]
+        for block in (each for few in _in_data(file, inside) for each in _blocks(data, few)):
+            is_good = block.sound() & (block.head["physical_offset"] == block.starts + start)
+            good = np.flatnonzero(is_good)
+            if good.size:
+                block = block if len(good) == len(block) else block.take(good)
+                columns.append(_columns(SoundRecords(block, start, parts.config), numbers, count))
+                count += len(block)
+    whole = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    return RecordTable(numbers, *whole)
+
+
+def _columns(
+    records: SoundRecords, numbers: dict[tuple[str, int], int], first_row: int
+) -> tuple[Ints, ...]:
+    """Return the columns of a table in the order of its fields."""
+    block = records.block
+    queues = np.full(len(block), NO_QUEUE, np.int64)
+    codes = np.zeros(len(block), np.int64)
+    for dispatch in records.dispatches:
+        rows = records.rows(dispatch)
+        ids, inverse = np.unique(dispatch.queue_ids, return_inverse=True)
+        names = [(dispatch.topic, queue_id) for queue_id in ids.tolist()]
+        known = [numbers.setdefault(name, len(numbers)) for name in names]
+        queues[rows] = np.array(known, np.int64)[inverse]
+        codes[rows] = dispatch.tag_codes
+    key_rows, hashes = records.keys
+    return (
+        records.places,
+        block.sizes,
+        block.head["queue_offset"].astype(np.int64),
+        codes,
+        block.store_timestamps,
+        queues,
+        np.sort((key_rows + first_row) << 32 | hashes),
+    )
+
+
+def _in_data(file: DiskFile, starts: Ints) -> Iterator[Ints]:
+    """Yield those places where a record may lie, none of it in a hole: some megabytes at a time.
+
+    A hole is not looked into through a mapping: in a file system in memory that would take room.
+    """
+    for first, last in file.data_ranges(0, file.size):
+        inside = starts[(starts >= first) & (starts <= last - MIN_RECORD_SIZE)]
+        head = rows_at(file.view, inside, _SIZE_AND_MAGIC)[: len(inside)]
+        is_record = (head["magic"] == MAGIC_V1) | (head["magic"] == MAGIC_V2)
+        is_record &= (head["size"] >= MIN_RECORD_SIZE) & (inside + head["size"] <= last)
+        megabytes = np.cumsum(head["size"][is_record].astype(np.int64)) // WALK_BYTES
+        yield from np.split(inside[is_record], np.flatnonzero(np.diff(megabytes)) + 1)
+
+
+def _blocks(data: Bytes, starts: Ints) -> Iterator[RecordBlock]:
+    """Yield blocks of the records whose structure holds; what is broken is looked for in halves."""
+    if not starts.size:
+        return
+    try:
+        yield RecordBlock(data, starts)
+    except RecordError:
+        if starts.size > 1:
+            middle = starts.size // 2
+            yield from _blocks(data, starts[:middle])
+            yield from _blocks(data, starts[middle:])

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rocketpy.broker_core.storage.indexing import unindexed_from
-from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.verify.calm import Calm
 from rocketpy.broker_core.storage.verify.index import IndexCheck
+from rocketpy.broker_core.storage.verify.keys import KeyCheck
 from rocketpy.broker_core.storage.verify.log import LogEnd, check_log
 from rocketpy.broker_core.storage.verify.marks import (
     check_checkpoint,
@@ -18,9 +18,10 @@ from rocketpy.broker_core.storage.verify.marks import (
     check_tail,
 )
 from rocketpy.broker_core.storage.verify.metadata import MetadataCheck
+from rocketpy.broker_core.storage.verify.outline import LogOutline
 from rocketpy.broker_core.storage.verify.problems import Problem
 from rocketpy.broker_core.storage.verify.queues import QueueCheck
-from rocketpy.broker_core.storage.verify.records import RecordTable
+from rocketpy.broker_core.storage.verify.records import SoundRecords
 
 log = logging.getLogger(__name__)
 
@@ -32,29 +33,31 @@ def verify(parts: StoreParts, progress: Progress | None = None) -> Iterator[Prob
 
     Any process may call it, whether or not others have the store open.
     """
-    meter = _Meter(parts, progress)
-    is_clean = not (parts.root / ABORT).exists()
-    table = RecordTable(parts.config, parts.log.min_offset())
-    tail = parts.tail.read()
-    if tail is not None and not is_clean:
-        table.settled_end = tail.end
-        table.indexed_end = min(tail.end, unindexed_from(parts) or 0)
-    yield from _guarded("I1", parts.log.files.folder, check_log(parts, table, meter.advance))
-    if not table.columns:  # the walk itself failed: there is nothing to hold the others against
+    meter, calm = _Meter(parts, progress), Calm(parts)
+    outline, keys = LogOutline(parts), KeyCheck(parts, calm)
+    queues = QueueCheck(parts, outline, calm)
+
+    def take(records: SoundRecords) -> None:
+        queues.take(records)
+        keys.take(records)
+
+    log_check = check_log(parts, outline, take, meter.advance)
+    yield from _guarded("I1", parts.log.files.folder, log_check)
+    if not outline.is_whole:  # the walk itself failed: there is nothing to hold the others against
         return
-    log_end = LogEnd(parts, table.end)
+    log_end = LogEnd(parts, outline.end)
     metadata = MetadataCheck(parts)
-    queues = QueueCheck(parts, table, log_end, is_clean=is_clean)
     for queue in parts.queues.all():
-        yield from _guarded("I4", queue.files.folder, queues.check(queue, meter.advance))
+        checks = queues.check(queue, log_end, meter.advance)
+        yield from _guarded("I4", queue.files.folder, checks)
     yield from queues.lacking(metadata.topics)
-    index = IndexCheck(parts, table, log_end, is_clean=is_clean)
+    index = IndexCheck(parts, outline, calm, keys, log_end)
     for name in parts.index.names():
         path = parts.index.folder / name
         yield from _guarded("I7", path, index.check(name, meter.advance))
-    yield from index.lacking()
-    yield from _guarded("I6", parts.root, check_tail(parts, table, log_end))
-    yield from _guarded("I10", parts.root, check_checkpoint(parts, table, log_end))
+    yield from keys.lacking()
+    yield from _guarded("I6", parts.root, check_tail(parts, outline, log_end))
+    yield from _guarded("I10", parts.root, check_checkpoint(parts, outline, log_end))
     yield from _guarded("I13", parts.root, check_ledger(parts))
     yield from _guarded("I11", parts.root, check_lock(parts))
     yield from _guarded("I11", parts.root, metadata.check(queues.ends))

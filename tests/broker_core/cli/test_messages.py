@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -186,3 +187,51 @@ def test_what_cannot_be_reset_is_told(
     ended = rocketpy_("group", "reset", shop, "billing", *arguments)
     assert ended.exit_code == 2
     assert said in ended.output
+
+
+def test_nothing_is_made_where_a_message_finds_no_store(rocketpy_: Run, tmp_path: Path) -> None:
+    ended = rocketpy_("send", tmp_path / "new", "orders", "x")
+    assert ended.exit_code == 2
+    assert "is not a store; make it with: rocketpy topic create" in unwrapped(ended.output)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_message_without_a_topic_is_told_the_command_that_makes_it(
+    rocketpy_: Run, shop: Path
+) -> None:
+    ended = rocketpy_("send", shop, "payments", "x")
+    assert ended.exit_code == 2
+    advice = re.search(
+        r"make it with: rocketpy (topic create \S+ payments)", unwrapped(ended.output)
+    )
+    assert advice is not None
+    assert rocketpy_(*advice[1].split()).exit_code == 0
+    assert rocketpy_("send", shop, "payments", "x").exit_code == 0
+
+
+def test_a_message_to_a_misspelt_topic_is_told_the_nearest(rocketpy_: Run, shop: Path) -> None:
+    assert "did you mean 'orders'?" in unwrapped(rocketpy_("send", shop, "order", "x").output)
+
+
+def unwrapped(text: str) -> str:
+    """Return what is in a box, without the box."""
+    return re.sub(r"\s*│\n│\s*", " ", text)
+
+
+def test_tail_tells_why_a_message_died(rocketpy_: Run, shop: Path) -> None:
+    with rocketpy.open(shop) as store:
+        cause = "no such\naccount"
+        store.send_back(("orders", 0, 0), group="billing", delay_level=-1, cause=cause)
+    shown = rocketpy_("tail", shop, "%DLQ%billing").output
+    assert "cause: no such account  order 0" in shown
+
+
+def test_a_watch_waits_for_a_group_that_is_not_there_yet(shop: Path) -> None:
+    command = [*COMMAND, "group", "lag", str(shop), "late", "--watch", "--json"]
+    with running(command) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline()) == []
+        with rocketpy.open(shop) as store:
+            store.commit("late", "orders", {0: 1})
+        found = next(found for line in process.stdout if (found := json.loads(line)))
+    assert {lag["group"] for lag in found} == {"late"}

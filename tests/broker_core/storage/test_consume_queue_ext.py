@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt, ExtUnit, resolve
-from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.layout import EXT_FIRST_ADDRESS
 
 FILE_SIZE = 64  # three units and the room for the mark
@@ -67,6 +69,47 @@ def test_a_unit_with_a_bit_map_is_read_and_stepped_over(
     ext.files.write(20, unit)
     assert ext.get(EXT_FIRST_ADDRESS + 20) == ExtUnit(5, 6, b"\xab\xcd")
     assert ConsumeQueueExt(tmp_path, FILE_SIZE, Disk(), writable=True).end() == 42
+
+
+class CountingDisk(Disk):
+    """Counts the reads of its files."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def open(self, path: Path, *, writable: bool) -> DiskFile:
+        disk = self
+
+        class File(DiskFile):
+            def read(self, at: int, size: int) -> bytes:
+                disk.reads += 1
+                return super().read(at, size)
+
+        return File(path, writable=writable)
+
+
+def test_the_end_is_found_in_few_reads(tmp_path: Path) -> None:
+    size, disk = 1 << 16, CountingDisk()
+    places = put(ConsumeQueueExt(tmp_path, size, Disk(), writable=True), *range(20_000))
+    ext = ConsumeQueueExt(tmp_path, size, disk, writable=True)
+    assert ext.end() == places[-1] + 20
+    assert disk.reads < 10
+
+
+def test_the_end_is_found_behind_units_of_all_sizes(tmp_path: Path) -> None:
+    file_size, rng = 1 << 12, random.Random(1)
+    ext, end = ConsumeQueueExt(tmp_path, file_size, Disk(), writable=True), 0
+    for _ in range(1000):
+        map_size = rng.choice((0, 0, 8, 30))
+        unit = struct.pack(">hqqh", 20 + map_size, 5, 6, map_size) + b"m" * map_size
+        if end % file_size + len(unit) > file_size - 4:
+            ext.files.write(end, b"\xff\xff")
+            end += file_size - end % file_size
+        ext.files.write(end, unit)
+        end += len(unit)
+        if rng.random() < 0.05:
+            assert ConsumeQueueExt(tmp_path, file_size, Disk(), writable=True).end() == end
+            assert ext.end() == end
 
 
 def test_bit_maps_of_a_size_are_read_together(ext: ConsumeQueueExt) -> None:

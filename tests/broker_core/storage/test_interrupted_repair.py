@@ -68,10 +68,6 @@ class MortalFile(DiskFile):
         self._disk.count()
         super().poke(data, at)
 
-    def scatter(self, positions: Any, values: Any) -> None:
-        self._disk.count()
-        super().scatter(positions, values)
-
 
 def die_at_every_step(act: Callable[[MortalDisk], object], step: int = 1) -> list[int]:
     """Return after how many changes it dies, until it lives."""

@@ -233,3 +233,50 @@ def test_threads_of_another_process_do_not_keep_the_lock_among_themselves(path: 
             with lock_of(path).held(10):
                 pass
         process.stdin.close()
+
+
+def test_verify_does_not_lose_the_lock_of_its_own_process(
+    path: Path, store: rocketpy.Store
+) -> None:
+    with store._store.locked():
+        assert list(store.verify()) == []
+        asked = subprocess.run(
+            [sys.executable, "-c", TRY, str(path / "lock")], capture_output=True, check=True
+        )
+    assert asked.stdout.strip() == b"busy"
+
+
+WHO_OPENS = """
+import sys, traceback
+opened = set()
+
+def note(event, args):
+    if event == "open" and str(args[0]).endswith("/lock"):
+        names = [each.filename for each in traceback.extract_stack()]
+        ours = [name for name in names if "broker_core/" in name]
+        opened.add(ours[-1].rpartition("broker_core/")[2])
+
+sys.addaudithook(note)
+import rocketpy
+from pathlib import Path
+from rocketpy.broker_core.clock import SystemClock
+from rocketpy.broker_core.doctor.store_checks import check_store
+from rocketpy.broker_core.storage.statistics import statistics
+path = sys.argv[1]
+with rocketpy.open(path, read_only=True) as reader:
+    list(reader.verify())
+with rocketpy.open(path) as store:
+    store.create_topic("t")
+    store.send("t", b"x")
+    list(store.verify())
+    statistics(store._store)
+    list(check_store(Path(path), SystemClock()))
+print(*sorted(opened))
+"""
+
+
+def test_nothing_but_the_locks_own_module_opens_the_lock_file(path: Path) -> None:
+    rocketpy.open(path).close()
+    command = [sys.executable, "-c", WHO_OPENS, str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["storage/lock.py"]

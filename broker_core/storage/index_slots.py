@@ -1,0 +1,58 @@
+"""Some slots of an index file, read and written in runs of neighbours.
+
+Not through a mapping: where a block has to be found first, in a sparse file or in a file system
+that copies on write, a full disk would kill the process there. pwrite says so instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.storage.disk import DiskFile
+from rocketpy.broker_core.storage.layout import INDEX_HEADER_SIZE, INDEX_SLOT
+
+_NEAR = 1024  # slots further apart than that are cheaper to read and write one by one
+_MOST = 1 << 18  # slots of one run
+
+
+class ChosenSlots:
+    """Slots with the numbers `numbers`, ascending, and what lies between near ones.
+
+    Only the holder of the store's lock writes slots: those between are written as they were read.
+    """
+
+    def __init__(self, file: DiskFile, numbers: Ints) -> None:
+        self._file = file
+        ends = np.flatnonzero((np.diff(numbers) > _NEAR) | np.diff(numbers // _MOST)) + 1
+        self._chosen = np.split(numbers, ends) if numbers.size else []
+        self._runs = [self._read(int(part[0]), int(part[-1]) + 1) for part in self._chosen]
+
+    def _read(self, first: int, end: int) -> npt.NDArray[Any]:
+        size = (end - first) * INDEX_SLOT.itemsize
+        data = self._file.read(_at(first), size).ljust(size, b"\0")
+        return np.frombuffer(data, INDEX_SLOT).copy()
+
+    def values(self) -> Ints:
+        """Return what the chosen slots say."""
+        found = [run[part - part[0]] for part, run in zip(self._chosen, self._runs, strict=True)]
+        return np.concatenate([np.zeros(0, INDEX_SLOT), *found]).astype(np.int64)
+
+    def write(self, values: Ints) -> None:
+        """Make the chosen slots say something else.
+
+        Raises:
+            DiskFullError: there is no room; some of them may have been written.
+        """
+        done = 0
+        for part, run in zip(self._chosen, self._runs, strict=True):
+            run[part - part[0]] = values[done : done + len(part)]
+            self._file.write(run.view(np.uint8).data, _at(int(part[0])))
+            done += len(part)
+
+
+def _at(slot: int) -> int:
+    return INDEX_HEADER_SIZE + slot * INDEX_SLOT.itemsize

@@ -1,0 +1,108 @@
+"""Hashes that several entries of the index have: all that can be a hot key.
+
+Each task takes a part of all hashes, and looks for them in every index file: it keeps four bytes an
+entry, and hands over only what comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import IntegerType, LongType, StructType
+
+from rocketpy.connector.schema import arrow_schema
+from rocketpy.connector.store_backend import StoreBackend
+
+_SCHEMA = (
+    StructType()
+    .add("key_hash", IntegerType(), nullable=False)
+    .add("messages", LongType(), nullable=False)
+    .add("place", LongType(), nullable=False)  # of the newest
+)
+_ENTRIES_OF_TASK = 8_000_000
+_AT_ONCE = 1 << 16
+
+
+@dataclass
+class HashPart(InputPartition):
+    """The hashes that leave `number` when divided by `parts`; entries from `start` to `end`."""
+
+    number: int
+    parts: int
+    start: int
+    end: int
+
+
+class RepeatedSource(DataSource):
+    """`format("rocketpy_repeated")`, of a store's path."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "rocketpy_repeated"
+
+    def schema(self) -> StructType:
+        """Return the columns."""
+        return _SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        """Return the reader."""
+        return RepeatedReader(str(self.options["path"]))
+
+
+class RepeatedReader(DataSourceReader):
+    """Counts entries of messages that the log has when the query is planned."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return what each task looks for."""
+        with closing(StoreBackend(self._path)) as backend:
+            entries = sum(file.header().count - 1 for file in backend.store.parts.index.files())
+            parts = max(-(-entries // _ENTRIES_OF_TASK), 1)
+            bounds = backend.log_start(), backend.log_end(skip_damage=True)
+            return [HashPart(number, parts, *bounds) for number in range(parts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the hashes of one part that come more than once."""
+        if not isinstance(partition, HashPart):
+            return  # a plan without partitions has a single, empty one
+        with closing(StoreBackend(self._path)) as backend:
+            hashes = [hashes for hashes, _ in _entries(backend, partition)]
+            found, counts = np.unique(
+                np.concatenate([np.zeros(0, np.int32), *hashes]), return_counts=True
+            )
+            del hashes
+            found, counts = found[counts > 1], counts[counts > 1]
+            places = np.zeros(len(found), np.int64)
+            for some, at in _entries(backend, partition) if len(found) else ():
+                rows = np.minimum(np.searchsorted(found, some), len(found) - 1)
+                is_one = found[rows] == some
+                np.maximum.at(places, rows[is_one], at[is_one])
+        columns = [pa.array(found), pa.array(counts.astype(np.int64)), pa.array(places)]
+        yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(_SCHEMA))
+
+
+def _entries(
+    backend: StoreBackend, part: HashPart
+) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
+    """Yield hashes and places of the index entries of a part."""
+    index = backend.store.parts.index
+    for name in index.names():
+        with suppress(FileNotFoundError):  # retention may remove it meanwhile
+            file = index.file(name)
+            count = file.header().count
+            for first in range(1, count, _AT_ONCE):
+                entries = file.read_entries(first, min(count, first + _AT_ONCE))
+                hashes = entries["key_hash"].astype(np.int32)
+                places = entries["physical_offset"].astype(np.int64)
+                wanted = (places >= part.start) & (places < part.end)
+                wanted &= hashes % part.parts == part.number
+                yield hashes[wanted], places[wanted]
