@@ -32,11 +32,14 @@ class RocketPyDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that the options ask for; wrong options are refused here."""
+        from rocketpy.connector.catalog_table import options_of_new_table, with_options
         from rocketpy.connector.read_options import ReadOptions
         from rocketpy.connector.schema import spark_schema
 
-        options = ReadOptions.parse(self.options)
-        return spark_schema(options.view, options.columns)
+        given = options_of_new_table(self.options)
+        options = ReadOptions.parse(self.options if given is None else given)
+        columns = spark_schema(options.view, options.columns)
+        return columns if given is None else with_options(columns, given)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of these columns, which may be fewer: a schema of the user's."""
@@ -52,8 +55,10 @@ class RocketPyDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a DataFrame."""
+        from rocketpy.connector.catalog_table import refuse_table
         from rocketpy.connector.sink import batch_sink
 
+        refuse_table(self.options)
         return batch_sink(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
@@ -63,9 +68,10 @@ class RocketPyDataSource(DataSource):
         return stream_sink(self.options, schema, overwrite)
 
     def _options(self, schema: StructType) -> ReadOptions:
+        from rocketpy.connector.catalog_table import options_of_read
         from rocketpy.connector.read_options import ReadOptions
         from rocketpy.connector.schema import check_schema
 
-        options = ReadOptions.parse(self.options)
+        options = ReadOptions.parse(options_of_read(self.options, schema))
         check_schema(options.view, schema)
         return options
