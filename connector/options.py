@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.store_path import StorePathError, store_path
+from rocketpy.connector.foreign_options import advice_on
 
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _TABLE_PROPERTIES = (
@@ -73,7 +74,13 @@ class Given:
         self._values = _without_table_properties(given)
         for name in self._values:
             if name not in self._names:
-                raise OptionError(name, f"there is no such option; {self._nearest(name)}")
+                raise self._unknown(name)
+
+    def _unknown(self, name: str) -> OptionError:
+        advice = advice_on(name, self._names.values())
+        if advice is not None:
+            return OptionError(advice.option, f"there is no such option; {advice.remedy}")
+        return OptionError(name, f"there is no such option; {self._nearest(name)}")
 
     def _nearest(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._names, n=1)

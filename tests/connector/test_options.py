@@ -21,7 +21,7 @@ MILLENNIUM_MS = 946_684_800_000
 BAD = [
     ({"topics": "a"}, "topics", "no such option; did you mean 'topic'?"),
     ({"startingOffset": "earliest"}, "startingoffset", "did you mean 'startingOffsets'?"),
-    ({"kafka.bootstrap.servers": "h:1"}, "kafka.bootstrap.servers", "known are columns, commitOff"),
+    ({"like_no_other": "h:1"}, "like_no_other", "known are columns, commitOff"),
     ({"path": ""}, "path", "is missing; give .option('path', ...)"),
     ({"path": "s3a://bucket/x"}, "path", "is 's3a://bucket/x': 's3a:' is no file system"),
     ({"topic": ""}, "topic", "names no topic"),

@@ -84,21 +84,42 @@ def test_metrics_are_those_that_are_told() -> None:
     assert rows == [[f"`{each.name}`", each.kind, each.help] for each in METRICS]
 
 
+def test_the_options_of_others_are_answered_as_errors_answer_them() -> None:
+    from rocketpy.connector import foreign_options as foreign
+
+    for page, heading, rows in (
+        ("from-kafka.md", "Reading", foreign.KAFKA_READING),
+        ("from-kafka.md", "Writing", foreign.KAFKA_WRITING),
+        ("from-rocketmq-spark.md", "Structured Streaming: reading", foreign.ROCKETMQ_SPARK_READING),
+        ("from-rocketmq-spark.md", "Structured Streaming: writing", foreign.ROCKETMQ_SPARK_WRITING),
+        ("from-rocketmq-spark.md", "Their settings", foreign.ROCKETMQ_SPARK_DSTREAMS),
+    ):
+        told = [(names_in(row[0]), names_in(row[1]), row[2]) for row in tables(page)[heading]]
+        assert told == [(list(row.names), list(row.ours), row.difference) for row in rows], page
+
+
 @needs_spark
 @pytest.mark.parametrize("page", ["from-kafka.md", "from-rocketmq-spark.md"])
-def test_options_and_columns_that_stand_beside_others_are_ours(page: str) -> None:
-    from rocketpy.connector.option_tables import READ_OPTIONS, WRITE_OPTIONS
+def test_columns_that_stand_beside_others_are_ours(page: str) -> None:
     from rocketpy.connector.schema import spark_schema
     from rocketpy.connector.write_columns import COLUMNS
 
-    found = tables(page)
-    for kind, options in (("reading", READ_OPTIONS), ("writing", WRITE_OPTIONS)):
-        (rows,) = [rows for title, rows in found.items() if title.lower().endswith(kind)]
-        assert len(rows) >= 4
-        for row in rows:
-            assert set(names_in(row[1])) <= {option.name for option in options}
     types = {field.name: field.dataType.simpleString() for field in spark_schema("messages", "*")}
-    for _, ours, type_ in found["Columns"]:
+    for _, ours, type_ in tables(page)["Columns"]:
         for name in names_in(ours):
             assert name in types or name in COLUMNS
             assert types.get(name, "string") == type_.partition(";")[0]
+
+
+def test_what_is_given_instead_of_an_option_of_others_is_there() -> None:
+    from rocketpy.connector import foreign_options as foreign
+    from rocketpy.connector.option_tables import READ_OPTIONS, WRITE_OPTIONS
+
+    reading = (*foreign.KAFKA_READING, *foreign.ROCKETMQ_SPARK_READING)
+    writing = (*foreign.KAFKA_WRITING, *foreign.ROCKETMQ_SPARK_WRITING)
+    for rows, options in (
+        ((*reading, *foreign.ROCKETMQ_SPARK_DSTREAMS), READ_OPTIONS),
+        (writing, WRITE_OPTIONS),
+    ):
+        named = {name for row in rows for name in row.ours}
+        assert named <= {option.name for option in options}
