@@ -26,6 +26,7 @@ _LOOK = (
     "import importlib.util, json, sys; print(json.dumps({'version': sys.version_info[:2], "
     f"'missing': [n for n in {_NEEDED!r} if importlib.util.find_spec(n) is None]}}))"
 )
+_FIND = "import importlib.util as u, sys; sys.exit(u.find_spec('pyspark_rocketpy') is None)"
 
 
 def check_environment() -> Iterator[Finding]:
@@ -99,6 +100,12 @@ def _driver_python() -> Iterator[Finding]:
 
 def _discovery() -> Iterator[Finding]:
     """Spark imports all modules named pyspark_*; one that fails hides the formats of all."""
+    finder = _finding_python()
+    if _run([finder, "-c", _FIND]) is None:
+        what = f"Spark looks for formats with {finder}, which has no pyspark_rocketpy"
+        remedy = f"export PYSPARK_PYTHON={sys.executable}, or activate its environment"
+        yield Finding("discovery", "fault", what, remedy)
+        return
     names = sorted(
         module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_")
     )
@@ -113,6 +120,11 @@ def _discovery() -> Iterator[Finding]:
             yield Finding("discovery", "fault", what, f"mend or remove it, or {remedy}")
             return
     yield Finding("discovery", "ok", f"Spark finds the format ({', '.join(names)})")
+
+
+def _finding_python() -> str:
+    told = os.environ.get("PYSPARK_DRIVER_PYTHON") or os.environ.get("PYSPARK_PYTHON")
+    return told or "python3"
 
 
 def _delta() -> Finding:

@@ -7,6 +7,7 @@ does not say so.
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 
 from py4j.protocol import Py4JError
@@ -24,14 +25,27 @@ _WRITTEN_BY_STREAMS = (
 )
 
 
+_UNTOLD_PYTHON = "python3"  # what Spark starts when PYSPARK_PYTHON is not set: the path's first
+
+
 def register(spark: SparkSession) -> None:
     """Make `format("rocketpy")` known to a session. Doing so twice is fine.
 
     It also lets streams start at the same moment, which Spark does not for a format that it found
-    by itself.
+    by itself. In a local session that was not told which Python to start, it is this one from now
+    on: in a virtual environment that is not activated Spark starts one that lacks the package.
     """
+    _start_this_python(spark)
     spark.dataSource.register(RocketPyDataSource)
     _let_streams_start_together(spark)
+
+
+def _start_this_python(spark: SparkSession) -> None:
+    if getattr(spark, "_jsparkSession", None) is None:  # Spark Connect: the server has its own
+        return
+    context = spark.sparkContext
+    if context.pythonExec == _UNTOLD_PYTHON and context.master.startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def _let_streams_start_together(spark: SparkSession) -> None:

@@ -53,6 +53,13 @@ def run(
         "PYSPARK_DRIVER_PYTHON": python,
         "PYTHONPATH": os.pathsep.join(map(str, path)),
     }
+    return run_in(environment, program, *arguments, python=python)
+
+
+def run_in(
+    environment: dict[str, str], program: str, *arguments: str | Path, python: str = sys.executable
+) -> str:
+    """Do the same with all environment variables given."""
     done = subprocess.run(
         [python, "-c", SESSION + program, *map(str, arguments)],
         env=environment,
@@ -115,6 +122,24 @@ except Exception as error:
     print("[DATA_SOURCE_NOT_FOUND]" in str(error), count())
 """
     assert run(program, orders.path, path=[others, source]) == "True 3"
+
+
+def test_an_environment_that_is_not_activated_hides_the_format_until_it_is_registered(
+    orders: rocketpy.Store, tmp_path: Path
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "other"], check=True)
+    silent = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH")
+    environment = {name: value for name, value in os.environ.items() if name not in silent}
+    environment["PATH"] = f"{tmp_path / 'other' / 'bin'}:{os.environ['PATH']}"
+    program = """
+try:
+    print(count())
+except Exception as error:
+    import rocketpy
+    rocketpy.register(spark)
+    print("[DATA_SOURCE_NOT_FOUND]" in str(error), count())
+"""
+    assert run_in(environment, program, orders.path) == "True 3"
 
 
 @pytest.mark.slow

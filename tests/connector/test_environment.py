@@ -105,6 +105,21 @@ def test_a_package_that_hides_all_formats_is_told(
     assert "rocketpy.register(spark)" in finding.remedy
 
 
+def test_an_environment_that_is_not_activated_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    finding = found()["discovery"]
+    assert (finding.verdict, finding.what) == (
+        "fault",
+        "Spark looks for formats with python3, which has no pyspark_rocketpy",
+    )
+    assert finding.remedy.startswith(f"export PYSPARK_PYTHON={sys.executable}")
+
+
 def test_a_format_that_is_not_on_the_path_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pkgutil.iter_modules", lambda: [])
     assert "pyspark_rocketpy is not on the path" in found()["discovery"].what
