@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.message import DEFAULT_BROKER, Host
 
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+_KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "bool": (bool,),
+    "float": (int, float),
+    "float | None": (int, float, type(None)),
+    "str": (str,),
+}
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -48,6 +55,10 @@ class StoreConfig:
     timer_max_delay_s: int = 259_200  # [timerMaxDelaySec]
 
     def __post_init__(self) -> None:
+        for setting in fields(self):
+            kinds, value = _KINDS.get(str(setting.type)), getattr(self, setting.name)
+            if kinds is not None and type(value) not in kinds:  # a bool is no number
+                raise ConfigError(setting.name, value)
         checks = {
             "commit_log_file_size": 4096 <= self.commit_log_file_size < 1 << 31,  # as in Java
             "consume_queue_file_entries": self.consume_queue_file_entries >= 1,

@@ -1,4 +1,4 @@
-"""From a user's Arrow table to encoded batches: types checked, queues chosen, limits held.
+"""From a user's table, or rows, to encoded batches: types checked, queues chosen, limits held.
 
 Columns: `body` (binary or string), and where present `tags`, `keys` (string or list of strings),
 `properties` (map of strings), `queue_id` or `sharding_key`, `flag`, `born_timestamp`, `delay_level`
@@ -9,8 +9,9 @@ properties: cheaper than a map of them.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import mmh3
 import numpy as np
@@ -29,6 +30,16 @@ from rocketpy.broker_core.metadata.names import TIMER_TOPIC, is_sending_forbidde
 from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
 from rocketpy.broker_core.storage.writer import EncodedBatch
 from rocketpy.broker_core.waiting import NOTED, Delays, StoredRows
+
+
+class ArrowStream(Protocol):
+    """What Arrow can read: tables, batches and readers of pyarrow, frames of pandas and polars."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a capsule with the rows."""
+
+
+MessageData = ArrowStream | Sequence[Mapping[str, object]]
 
 COLUMNS = (
     "body", "tags", "keys", "properties", "queue_id", "sharding_key", "flag", "born_timestamp",
@@ -88,7 +99,7 @@ class Intake:
     compress: str | None = None
     property_columns: tuple[str, ...] = ()
 
-    def batches(self, data: object, now_ms: int) -> Iterator[EncodedBatch]:
+    def batches(self, data: MessageData, now_ms: int) -> Iterator[EncodedBatch]:
         """Yield encoded batches of some thousand messages, in row order.
 
         Messages with a delay are in batches of their own, of the topic in which they wait.
@@ -212,7 +223,31 @@ def _reader(data: object) -> pa.RecordBatchReader:
         return data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
-    raise ColumnError("body", f"a pyarrow table is wanted, not {type(data).__name__}")
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return _table_of(data).to_reader()
+    reason = f"give an Arrow table or a list of dicts, not {type(data).__name__}"
+    raise MessageRefusedError("data", reason)
+
+
+def _table_of(rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise MessageRefusedError("data", f"rows are dicts, not {type(row).__name__}")
+    names = dict.fromkeys(["body", *(name for row in rows for name in row)])
+    return pa.table({name: _column_of(name, [row.get(name) for row in rows]) for name in names})
+
+
+def _column_of(name: str, values: Sequence[Any]) -> pa.Array:
+    try:
+        if name == "body":
+            bodies = [body.encode() if isinstance(body, str) else body for body in values]
+            return pa.array(bodies, pa.binary())
+        if name == "properties":
+            entries = [None if each is None else list(each.items()) for each in values]
+            return pa.array(entries, pa.map_(pa.string(), pa.string()))
+        return pa.array(values)
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as cause:
+        raise ColumnError(name, f"its values do not fit together: {cause}") from cause
 
 
 def _check_names(schema: pa.Schema, property_columns: tuple[str, ...]) -> None:

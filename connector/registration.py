@@ -44,7 +44,7 @@ def _start_this_python(spark: SparkSession) -> None:
     if getattr(spark, "_jsparkSession", None) is None:  # Spark Connect: the server has its own
         return
     context = spark.sparkContext
-    if context.pythonExec == _UNTOLD_PYTHON and context.master.startswith("local"):
+    if context.pythonExec == _UNTOLD_PYTHON and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
 
 

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
 from rocketpy.broker_core.delay.service import DeliveryService
 from rocketpy.broker_core.delay.timing import RecallHandle, recalling
+from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.sending import Receipt, Sending
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC
 
 
+@guarded
 class Delaying(Sending):
     """The side of a store that brings waiting messages to their topics."""
 
@@ -64,9 +66,9 @@ class Delaying(Sending):
         """
         self._require_writable("recall")
         handle = what.recall_handle if isinstance(what, Receipt) else what
-        if handle is None:
-            reason = "only messages sent with deliver_at can be recalled"
-            raise MessageRefusedError(f"receipt {what!r}", reason)
+        if not isinstance(handle, str):
+            reason = "only messages sent with deliver_at can be recalled, by receipt or handle"
+            raise MessageRefusedError(f"{what!r:.80}", reason)
         now_ms = self._store.clock.now_ms()
         parsed = RecallHandle.parse(handle)
         self._make_system_topic(TIMER_TOPIC)

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import GroupNameError, OffsetOutOfRangeError, QueueNotFoundError
 from rocketpy.broker_core.metadata import GroupConfig, OffsetTable
 
 
+@guarded
 class Groups(StoreHandle):
     """The side of a store that keeps groups and their offsets."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
+from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import RebalanceError
 from rocketpy.broker_core.lazy import lazy_property
@@ -16,6 +17,7 @@ from rocketpy.broker_core.rebalance.registry import DEFAULT_LEASE_MS, Registry
 _MADE_BY = "store.rebalance"
 
 
+@guarded
 class Members(StoreHandle):
     """The side of a store that members of groups use."""
 

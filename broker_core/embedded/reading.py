@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import pyarrow as pa
 
 from rocketpy.broker_core.codec.columns import select
+from rocketpy.broker_core.embedded.boundary import guarded, guarded_items
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import (
     MessageNotFoundError,
@@ -22,12 +23,14 @@ from rocketpy.broker_core.filters import (
     Where,
 )
 from rocketpy.broker_core.message import parse_offset_id
+from rocketpy.broker_core.moments import Time, milliseconds
 from rocketpy.broker_core.selection import Offsets, Selection
 from rocketpy.broker_core.storage.lookup import find_by_keys, read_one
 from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, scan
 from rocketpy.broker_core.tags import TagFilter
 
 
+@guarded
 class Reading(StoreHandle):
     """The side of a store that readers use."""
 
@@ -44,16 +47,17 @@ class Reading(StoreHandle):
         queue_id: int | None = None,
         start: Offsets = None,
         end: Offsets = None,
-        start_time: int | None = None,
-        end_time: int | None = None,
+        start_time: Time | None = None,
+        end_time: Time | None = None,
         check: bool = True,
         decompress: bool = True,
     ) -> pa.RecordBatchReader:
         """Return the messages of a topic, queue after queue, in queue order.
 
         `start` and `end` are queue offsets, for all queues or by queue id, `end` exclusive. Times
-        are store times in ms: from `start_time` on, before `end_time`. The end is fixed when the
-        call is made. `check=False` leaves out the check sums and only compares what queue and
+        are those of storing: from `start_time` on, before `end_time`; ms since 1970, a datetime
+        with its zone, or a text of ISO 8601, which is UTC if it says no zone. The end is fixed when
+        the call is made. `check=False` leaves out the check sums and only compares what queue and
         record say of each other.
 
         `sql` is an SQL92 filter over the properties, as RocketMQ defines it. `where` is a callable
@@ -78,8 +82,8 @@ class Reading(StoreHandle):
             where=_class_filter(where, where_columns, schema),
             start=start,
             end=end,
-            start_time=start_time,
-            end_time=end_time,
+            start_time=_time("start_time", start_time),
+            end_time=_time("end_time", end_time),
             check=check,
             decompress=decompress,
         )
@@ -91,7 +95,7 @@ class Reading(StoreHandle):
         readers = [QueueReader(self._store.parts, topic, one) for one in ids]
         ranges = [(reader, *selection.resolve(reader)) for reader in readers]
         batches = (batch for each in ranges for batch in selection.batches(*each))
-        return pa.RecordBatchReader.from_batches(selection.schema, batches)
+        return self._as_reader(selection.schema, batches)
 
     def _registered(self, topic: str, sql: str | None, group: str | None) -> RegisteredBits | None:
         if group is None:
@@ -129,7 +133,12 @@ class Reading(StoreHandle):
             check=check,
             decompress=decompress,
         )
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return self._as_reader(schema, batches)
+
+    def _as_reader(
+        self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(schema, guarded_items(batches, self.path))
 
     def query(
         self,
@@ -137,13 +146,14 @@ class Reading(StoreHandle):
         *,
         key: str,
         columns: Sequence[str] | str | None = None,
-        start_time: int | None = None,
-        end_time: int | None = None,
+        start_time: Time | None = None,
+        end_time: Time | None = None,
     ) -> pa.Table:
         """Return the messages of a topic that have a key, or a unique key, through the index."""
         self._store.require_open()
         schema = select(columns)
-        found = find_by_keys(self._store.parts, topic, [key], schema, start_time, end_time)
+        times = _time("start_time", start_time), _time("end_time", end_time)
+        found = find_by_keys(self._store.parts, topic, [key], schema, *times)
         return pa.Table.from_batches(found, schema)
 
     def get(self, msg_id: str, *, columns: Sequence[str] | str | None = "*") -> pa.Table:
@@ -160,22 +170,29 @@ class Reading(StoreHandle):
         self,
         topic: str,
         queue_id: int,
-        time_ms: int,
+        time: Time,
         *,
         boundary: Literal["lower", "upper"] = "lower",
     ) -> int:
-        """Return the first offset stored at or after a time; "upper": the last at or before it."""
+        """Return the first offset stored at or after a time; "upper": the last at or before it.
+
+        Times are those of `read`.
+        """
         if boundary not in ("lower", "upper"):
             raise MessageRefusedError(f"boundary={boundary!r}", "give 'lower' or 'upper'")
         if queue_id not in self._queue_ids(topic):
             raise QueueNotFoundError(topic, queue_id, len(self._queue_ids(topic)))
         reader = QueueReader(self._store.parts, topic, queue_id)
-        return reader.offset_by_time(time_ms, upper=boundary == "upper")
+        return reader.offset_by_time(milliseconds("time", time), upper=boundary == "upper")
 
     def stored_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         """Return when a message was stored, in ms; None if the queue has no such message."""
         self._store.require_open()
         return QueueReader(self._store.parts, topic, queue_id).timestamp(queue_offset)
+
+
+def _time(what: str, time: Time | None) -> int | None:
+    return None if time is None else milliseconds(what, time)
 
 
 def _class_filter(

@@ -6,6 +6,7 @@ import random
 from typing import NamedTuple
 
 from rocketpy.broker_core.composing import check_limits
+from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.embedded.sending import Receipt
 from rocketpy.broker_core.errors import (
@@ -32,6 +33,7 @@ class SentBack(NamedTuple):
     receipt: Receipt  # of the copy: in the schedule topic, or among the dead letters
 
 
+@guarded
 class Retrying(StoreHandle):
     """The side of a store that takes back what a group could not deal with."""
 

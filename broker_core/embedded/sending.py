@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,15 +12,17 @@ import numpy as np
 from rocketpy.broker_core.composing import check_limits, message_properties, stored_body
 from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.delay.timing import handle_of, timed
+from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import (
     MessageRefusedError,
     QueueNotFoundError,
     TopicNotFoundError,
 )
-from rocketpy.broker_core.intake import Intake, queue_of, refuse_system_topic
+from rocketpy.broker_core.intake import Intake, MessageData, queue_of, refuse_system_topic
 from rocketpy.broker_core.message import Message, offset_id
 from rocketpy.broker_core.metadata import TopicConfig
+from rocketpy.broker_core.moments import Time, milliseconds
 from rocketpy.broker_core.storage.store import MessageStore
 
 
@@ -44,6 +45,7 @@ class AppendResult:
     queues: dict[int, tuple[int, int]]  # queue id -> first offset, offset behind the last
 
 
+@guarded
 class Sending(StoreHandle):
     """The side of a store that producers use."""
 
@@ -64,12 +66,13 @@ class Sending(StoreHandle):
         flag: int = 0,
         compress: Literal["zlib", "lz4", "zstd"] | None = None,
         delay_level: int = 0,
-        deliver_at: int | datetime | None = None,
+        deliver_at: Time | None = None,
     ) -> Receipt:
         """Store one message; messages of one sharding key go to one queue, in order.
 
-        One with a `delay_level` (from 1 on) or a time to `deliver_at` (ms since 1970, or a datetime
-        with a time zone) waits until it is delivered: see deliver_due() and delivering().
+        One with a `delay_level` (from 1 on) or a time to `deliver_at` waits until it is delivered:
+        see deliver_due() and delivering(). A time is ms since 1970, a datetime with its zone, or a
+        text of ISO 8601, which is UTC if it says no zone.
 
         Raises:
             TopicNotFoundError, QueueNotFoundError, MessageRefusedError: nothing was stored.
@@ -96,23 +99,23 @@ class Sending(StoreHandle):
         handle = handle_of(message, self.config)
         return Receipt(msg_id, message.queue_id, *placed[:3], handle.text() if handle else None)
 
-    def _as_it_waits(
-        self, message: Message, delay_level: int, deliver_at: int | datetime | None
-    ) -> Message:
+    def _as_it_waits(self, message: Message, delay_level: int, deliver_at: Time | None) -> Message:
         if deliver_at is None:
             waiting = scheduled(message, delay_level, self.config)
         elif delay_level:
             raise MessageRefusedError("deliver_at", "there is a delay_level too: give one of them")
         else:
-            deliver_ms = _milliseconds(deliver_at)
+            deliver_ms = milliseconds("deliver_at", deliver_at)
             waiting = timed(message, deliver_ms, self.config, now_ms=message.born_timestamp_ms)
         if waiting is not message:
             self._make_system_topic(waiting.topic)
         return waiting
 
-    def append(self, topic: str, data: object) -> AppendResult:
-        """Store the rows of an Arrow table: the bulk path. Columns are those of intake.py.
+    def append(self, topic: str, data: MessageData) -> AppendResult:
+        """Store the rows of an Arrow table, or a list of dicts: the bulk path.
 
+        Columns are `body`, and where present `tags`, `keys` (a text or a list), `properties` (a
+        map), `queue_id` or `sharding_key`, `flag`, `born_timestamp`, `delay_level` or `deliver_at`.
         Rows are stored in order, some thousand at a time; each such batch whole or not at all. Rows
         with neither `queue_id` nor `sharding_key` go round the queues. Rows with `delay_level` or
         `deliver_at` wait elsewhere: they count, but have no offset in a queue of the topic yet.
@@ -162,11 +165,3 @@ class Sending(StoreHandle):
             turn = random.randrange(config.write_queues)
         self._turns[config.name] = (turn + 1) % config.write_queues
         return turn
-
-
-def _milliseconds(time: int | datetime) -> int:
-    if not isinstance(time, datetime):
-        return time
-    if time.tzinfo is None:
-        raise MessageRefusedError(f"deliver_at={time!r}", "it has no time zone: give one with it")
-    return int(time.timestamp() * 1000)

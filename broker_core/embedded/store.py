@@ -11,6 +11,7 @@ from typing import Literal
 
 from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.embedded.boundary import as_store_error, guarded, guarded_items
 from rocketpy.broker_core.embedded.delaying import Delaying
 from rocketpy.broker_core.embedded.groups import Groups
 from rocketpy.broker_core.embedded.members import Members
@@ -41,19 +42,34 @@ def open(
         StoreLockedError: a broker has it open for itself.
         UnsupportedStoreError: it holds messages that we could not read.
         CorruptStoreError: it was damaged in a way that no crash explains.
+        StoreAccessError: the system does not let us: rights, a read-only disk, a file in its place.
     """
     if flush not in ("sync", "async"):
         raise MessageRefusedError(f"flush={flush!r}", "give 'sync' or 'async'")
-    store = MessageStore(
-        store_path(path),
-        config or StoreConfig(),
-        read_only=read_only,
-        sync_flush=flush == "sync",
-        clock=clock or SystemClock(),
-    )
+    if config is not None and not isinstance(config, StoreConfig):
+        raise MessageRefusedError(f"config={config!r:.60}", "give a rocketpy.StoreConfig(...)")
+    folder = _folder(path)
+    try:
+        store = MessageStore(
+            folder,
+            config or StoreConfig(),
+            read_only=read_only,
+            sync_flush=flush == "sync",
+            clock=clock or SystemClock(),
+        )
+    except OSError as cause:
+        raise as_store_error(cause, folder) from cause
     return Store(store)
 
 
+def _folder(path: object) -> Path:
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise MessageRefusedError(f"path={path!r}", "give the folder of a store, a str or a Path")
+    return store_path(name)
+
+
+@guarded
 class Store(Delaying, Reading, Topics, Groups, Members, Retrying):
     """An open store: send, deliver, read, query, commit, send back. Threads may share it."""
 
@@ -89,7 +105,7 @@ class Store(Delaying, Reading, Topics, Groups, Members, Retrying):
     def verify(self) -> Iterable[Problem]:
         """Yield every broken invariant of the store: nothing when it is sound."""
         self._store.require_open()
-        return verify(self._store.parts)
+        return guarded_items(verify(self._store.parts), self.path)
 
     def clean(self) -> list[Path]:
         """Delete files whose retention is over, as the store does by itself; return which."""

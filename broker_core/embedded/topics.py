@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.errors import TopicNameError, TopicNotFoundError
 from rocketpy.broker_core.metadata import TopicConfig, is_reserved_topic
@@ -13,6 +14,7 @@ from rocketpy.broker_core.storage.store import MOST_QUEUES
 _MOST_PERM = 7
 
 
+@guarded
 class Topics(StoreHandle):
     """The side of a store that keeps its topics. Other processes follow within a second."""
 

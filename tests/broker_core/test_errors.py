@@ -27,6 +27,7 @@ SAMPLES: dict[str, Any] = {
     "offset": 88,
     "at": 88,
     "reason": "it is odd",
+    "remedy": "look at it",
     "name": "orders",
     "known": ["order", "payments"],
     "topic": "orders",
