@@ -59,6 +59,7 @@ def as_store_error(cause: OSError, store: Path) -> StoreError:
 class _Kind(NamedTuple):
     wanted: str
     holds: Callable[[Any], bool]
+    plain: type | None = None  # fits always: what most calls give, known without a further look
 
 
 def _is_text(value: object) -> bool:
@@ -83,11 +84,11 @@ def _maps_numbers(value: object) -> bool:
     return isinstance(value, Mapping) and all(map(_is_whole, (*value, *value.values())))
 
 
-_NAMES = _Kind("a str or a list of them", _are_names)
+_NAMES = _Kind("a str or a list of them", _are_names, str)
 # By the annotation of a parameter, without `| None`. What is not here is checked where it is used.
 KINDS = {
-    "str": _Kind("a str", _is_text),
-    "int": _Kind("a whole number", _is_whole),
+    "str": _Kind("a str", _is_text, str),
+    "int": _Kind("a whole number", _is_whole, int),
     "float": _Kind("a number", lambda value: isinstance(value, (int, float))),
     "str | Sequence[str]": _NAMES,
     "Sequence[str] | str": _NAMES,
@@ -103,10 +104,10 @@ KINDS = {
 class _Check(NamedTuple):
     name: str
     kind: _Kind
-    may_be_none: bool
+    plain: frozenset[type]
 
     def refuse_unless_fit(self, value: object) -> None:
-        if not (self.kind.holds(value) or (value is None and self.may_be_none)):
+        if not self.kind.holds(value):
             shown = f"{self.name}={value!r}"
             raise MessageRefusedError(f"{shown:.80}", f"give {self.kind.wanted}")
 
@@ -117,8 +118,12 @@ def _checks_of(method: Callable[..., Any]) -> list[_Check | None]:
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
         annotation = str(parameter.annotation)
         kind = KINDS.get(annotation.removesuffix(" | None"))
+        if kind is None:
+            found.append(None)
+            continue
         may_be_none = annotation.endswith(" | None") or parameter.default is None
-        found.append(_Check(parameter.name, kind, may_be_none) if kind else None)
+        plain = (kind.plain, type(None) if may_be_none else None)
+        found.append(_Check(parameter.name, kind, frozenset(filter(None, plain))))
     return found
 
 
@@ -140,11 +145,12 @@ def _guarded_method(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         for check, value in zip(checks, args, strict=False):
-            if check is not None:
+            if check is not None and type(value) not in check.plain:
                 check.refuse_unless_fit(value)
         for name, value in kwargs.items():
-            if name in named:
-                named[name].refuse_unless_fit(value)
+            check = named.get(name)
+            if check is not None and type(value) not in check.plain:
+                check.refuse_unless_fit(value)
         try:
             return method(self, *args, **kwargs)
         except OSError as cause:
