@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,11 +26,20 @@ from rocketpy.connector.registration import register
 from rocketpy.connector.writer_names import WriterName, writer_name
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
-from rocketpy.spark_jobs.restore_settings import RestoreReport, RestoreSettings, check_target
+from rocketpy.spark_jobs.restore_settings import (
+    RestoreOptions,
+    RestoreReport,
+    RestoreSettings,
+    check_target,
+    settings_of,
+)
+
+if TYPE_CHECKING:  # of `typing` from Python 3.11 on
+    from typing_extensions import Unpack
 
 _KEPT = ("body", "tags", "keys", "flag")
 
-__all__ = ["RestoreReport", "RestoreSettings", "restore"]
+__all__ = ["RestoreOptions", "RestoreReport", "RestoreSettings", "restore"]
 
 Progress = Callable[[int, int], None]  # rows done, in all
 
@@ -43,7 +53,7 @@ def restore(
     dry_run: bool = False,
     progress: Progress = lambda _done, _total: None,
     settings: RestoreSettings | None = None,
-    **named: object,
+    **named: Unpack[RestoreOptions],
 ) -> RestoreReport:
     """Write rows of a Delta table to topics of a store, which is made when missing.
 
@@ -54,7 +64,7 @@ def restore(
     Raises:
         JobRefusedError: an argument is wrong, or the table has not what messages need.
     """
-    asked = settings or RestoreSettings(**named)  # type: ignore[arg-type]
+    asked = settings or settings_of(named)
     register(spark)
     source = BackfillTable(spark, table, "restore")
     state = source.state()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypedDict
 
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.metadata.names import check_topic_name, is_system_topic
@@ -63,6 +65,32 @@ class RestoreSettings:
         """Return the name by which the store's ledger knows the job."""
         told = [table, self.where, self.to_topic, self.order_by]
         return self.job_name or f"{crc32(json.dumps(told).encode()):08x}"
+
+
+class RestoreOptions(TypedDict, total=False):
+    """The settings of a restore as its caller names them."""
+
+    to_topic: str | None
+    where: str | None
+    rate: float | None
+    order_by: str
+    batch_rows: int
+    job_name: str | None
+
+
+def settings_of(named: RestoreOptions) -> RestoreSettings:
+    """Return the settings that were named.
+
+    Raises:
+        JobRefusedError: there is no such setting, or one is wrong.
+    """
+    known = [each.name for each in fields(RestoreSettings)]
+    for name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise JobRefusedError(name, f"there is no such setting; {hint}")
+    return RestoreSettings(**named)
 
 
 def check_target(topic: str) -> None:

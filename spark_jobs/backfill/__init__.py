@@ -7,10 +7,10 @@ table, and changes with the rows. See run.py; the way back is restore.py.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -23,15 +23,20 @@ from rocketpy.spark_jobs.backfill.estimate import Estimate, TopicEstimate
 from rocketpy.spark_jobs.backfill.run import BackfillRun, Progress
 from rocketpy.spark_jobs.backfill.selection import Selection
 from rocketpy.spark_jobs.backfill.settings import (
+    BackfillOptions,
     BackfillReport,
     BackfillSettings,
     Stretch,
     check_job_name,
 )
 
+if TYPE_CHECKING:  # of `typing` from Python 3.11 on
+    from typing_extensions import Unpack
+
 JOB_NAME = "backfill"
 
 __all__ = [
+    "BackfillOptions",
     "BackfillReport",
     "BackfillSettings",
     "Estimate",
@@ -53,14 +58,14 @@ def backfill(
     topics: Sequence[str] | str = (),
     job_name: str = JOB_NAME,
     progress: Progress = lambda _done, _total, _rows: None,
-    **settings: Any,
+    **settings: Unpack[BackfillOptions],
 ) -> BackfillReport:
     """Bring a Delta table up to what a store holds now; return what was done.
 
     `table` is a folder, or the name of a table in the catalog: a text without a slash. Only what
     the table lacks is copied; run it as often as you like. A table may hold several jobs, such as
-    one for each store, by different names. Settings are the fields of BackfillSettings, and those
-    of Selection: `since="2026-11-01"`, `body=body_format("json", "id BIGINT")`.
+    one for each store, by different names. Settings are those of BackfillOptions, explained at
+    BackfillSettings and Selection: `since="2026-11-01"`, `body=body_format("json", "id BIGINT")`.
 
     Raises:
         JobRefusedError: an argument is wrong, the table does not fit, or messages are gone.
@@ -76,7 +81,7 @@ def estimate(
     *,
     topics: Sequence[str] | str = (),
     job_name: str = JOB_NAME,
-    **settings: Any,
+    **settings: Unpack[BackfillOptions],
 ) -> Estimate:
     """Return what `backfill` would do, called the same way; nothing is changed.
 
@@ -92,7 +97,7 @@ def _run(
     table: str | Path,
     topics: Sequence[str] | str,
     job_name: str,
-    given: Mapping[str, Any],
+    given: BackfillOptions,
     progress: Progress = lambda _done, _total, _rows: None,
 ) -> BackfillRun:
     selecting = {each.name for each in fields(Selection)}
@@ -103,11 +108,12 @@ def _run(
             hint = f"did you mean {near[0]!r}?" if near else "see BackfillSettings and Selection"
             raise JobRefusedError(name, f"there is no such setting; {hint}")
     names = (topics,) if isinstance(topics, str) else tuple(topics)
-    selection = Selection(
-        topics=names, **{name: value for name, value in given.items() if name in selecting}
-    )
+    values: dict[str, Any] = dict(given)
+    if "columns" in values:
+        values["columns"] = tuple(values["columns"])
+    selection = Selection(topics=names, **{name: values[name] for name in selecting & {*values}})
     settings = BackfillSettings(
-        selection=selection, **{name: value for name, value in given.items() if name in setting}
+        selection=selection, **{name: values[name] for name in setting & {*values}}
     )
     register(spark)
     target = BackfillTable(spark, table, check_job_name(job_name))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS, DEFAULT_COLUMNS, choose
 from rocketpy.broker_core.errors import ColumnError
 from rocketpy.spark_jobs.backfill.bodies import BodyFormat
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
-from rocketpy.spark_jobs.backfill.selection import Selection
+from rocketpy.spark_jobs.backfill.selection import Offsets, Selection
 
 SCANS = ("auto", "commitlog", "queues")
 COLUMNS = (*DEFAULT_COLUMNS, "commit_log_offset", "msg_id")
@@ -77,6 +78,25 @@ class BackfillSettings:
         """Return as JSON what the rows of the table are."""
         body = self.body.described() if self.body else None
         return {**self.selection.described(), "columns": list(self.columns), "body": body}
+
+
+class BackfillOptions(TypedDict, total=False):
+    """The settings of a backfill as its caller names them: those above, and of the selection."""
+
+    topic_pattern: str | None
+    since: str | int | None
+    until: str | int | None
+    offsets: Offsets
+    log_start: int | None
+    log_end: int | None
+    columns: Sequence[str]
+    body: BodyFormat | None
+    scan: str
+    chunk_bytes: int | None
+    file_bytes: int
+    skip_damaged: bool
+    allow_gaps: bool
+    compact: bool
 
 
 def check_job_name(name: str) -> str:

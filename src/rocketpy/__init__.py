@@ -1,15 +1,41 @@
 """RocketMQ for Spark people: a store byte-compatible with Apache RocketMQ, and a Spark connector.
 
-This module is the public face; everything else is reached through `rocketpy.broker_core`,
-`rocketpy.connector` and `rocketpy.spark_jobs`.
+A store is a folder; no server runs, and any number of processes may have it open:
+
+    import rocketpy
+
+    store = rocketpy.open("shop-store")                     # made if it is missing
+    store.create_topic("orders", queues=4)
+    store.send("orders", b"1 euro", tags="paid", keys="o-1", sharding_key="customer-7")
+    store.append("orders", [{"body": "2 euros"}])           # many at once; an Arrow table does, too
+    store.read("orders", tags="paid").read_all()            # a pyarrow.Table
+    store.query("orders", key="o-1")
+
+In Spark it is a format, with nothing to register:
+
+    spark = rocketpy.local_spark()                          # or a session of your own
+    spark.read.format("rocketpy").option("topic", "orders").load("shop-store")
+    spark.readStream.format("rocketpy").option("topic", "orders").load("shop-store")
+
+    open, Store, StoreConfig                    the store: help(rocketpy.Store) has all it can do
+    local_spark, register                       sessions
+    backfill, restore, send_back                jobs: into Delta and back; rows that failed
+    analytics                                   what a store tells, as DataFrames
+    messages_behind, LagListener, Metrics       how far queries are behind
+    errors                                      every error; all are errors.RocketPyError
+
+Everything else is reached through `rocketpy.broker_core`, `rocketpy.connector` and
+`rocketpy.spark_jobs`, and may change. On the command line: `rocketpy --help`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rocketpy import errors
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
     from rocketpy.connector.failed_rows import send_back
@@ -31,6 +57,7 @@ __all__ = [
     "__version__",
     "analytics",
     "backfill",
+    "errors",
     "local_spark",
     "messages_behind",
     "open",
@@ -54,12 +81,33 @@ _HOMES = {
     "restore": "rocketpy.spark_jobs.restore",
     "send_back": "rocketpy.connector.failed_rows",
 }
-_MODULES = {"analytics": "rocketpy.spark_jobs.analytics"}
+_MODULES = {"analytics": "rocketpy.spark_jobs.analytics", "errors": "rocketpy.errors"}
+_WITHOUT_SPARK = ("Store", "StoreConfig", "__version__", "errors", "open")
 
 
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name not in _HOMES:
+def __dir__() -> list[str]:
+    names = __all__ if _has_spark() else _WITHOUT_SPARK  # help() asks for each of them
+    return sorted({*globals(), *names})
+
+
+def _has_spark() -> bool:
+    try:
+        return find_spec("pyspark") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+if not TYPE_CHECKING:  # or checkers would take any name for one that is there
+
+    def __getattr__(name: str) -> object:
+        try:
+            if name in _MODULES:
+                return import_module(_MODULES[name])
+            if name in _HOMES:
+                return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as cause:
+            if cause.name != "pyspark":
+                raise
+            remedy = f'rocketpy.{name} needs Spark: pip install "rocketpy-spark[spark]"'
+            raise ModuleNotFoundError(remedy, name="pyspark") from cause
         raise AttributeError(f"module 'rocketpy' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)

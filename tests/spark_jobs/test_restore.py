@@ -17,6 +17,7 @@ from rocketpy.broker_core.cli import app
 from rocketpy.spark_jobs import cli
 from rocketpy.spark_jobs.backfill import JobRefusedError, backfill, body_format
 from rocketpy.spark_jobs.restore import restore
+from rocketpy.spark_jobs.restore_settings import settings_of
 
 ROWS = 300
 
@@ -171,3 +172,8 @@ def test_the_command_line_restores(
 
     assert "303 rows in 1 batch of version" in run("--dry-run")
     assert json.loads(run("--where", "topic = 'parcels'", "--json"))["topics"] == {"parcels": 3}
+
+
+def test_a_setting_that_is_none_names_the_nearest() -> None:
+    with pytest.raises(JobRefusedError, match="there is no such setting; did you mean 'to_topic'"):
+        settings_of({"to_topik": "orders"})  # type: ignore[typeddict-unknown-key]

@@ -1,0 +1,134 @@
+"""Every error that rocketpy raises, in one place to import from; docs/errors.md says what to do.
+
+try:
+    store.send("orders", body)
+except rocketpy.errors.DiskFullError: ...
+except rocketpy.errors.RocketPyError: ...       # any of them; `error.retriable`: try again later
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from rocketpy.broker_core.errors import (
+    ColumnError,
+    CorruptStoreError,
+    DeliveryMovedError,
+    DiskFullError,
+    FilterSyntaxError,
+    GroupNameError,
+    GroupNotFoundError,
+    LeaseHeldError,
+    LeaseLostError,
+    MemberNameError,
+    MemberNotFoundError,
+    MemberReplacedError,
+    MessageNotFoundError,
+    MessageRefusedError,
+    MetadataError,
+    NameRefusedError,
+    OffsetOutOfRangeError,
+    QueueNotFoundError,
+    ReadOnlyStoreError,
+    RebalanceError,
+    RecordError,
+    ReplayRunningError,
+    RocketPyError,
+    StoreClosedError,
+    StoreError,
+    StoreLockedError,
+    StoreNotFoundError,
+    TopicNameError,
+    TopicNotFoundError,
+    UnknownNameError,
+    UnsupportedStoreError,
+)
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.config import ConfigError
+    from rocketpy.broker_core.embedded.boundary import StoreAccessError
+    from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.storage.repair.runs import RepairTargetError
+    from rocketpy.connector.data_loss import DataLossError
+    from rocketpy.connector.offsets import OffsetFormatError
+    from rocketpy.connector.options import OptionError
+    from rocketpy.connector.sink import OutputModeError
+    from rocketpy.spark_jobs.analytics.arguments import ArgumentError
+    from rocketpy.spark_jobs.analytics.drawing import PlotError
+    from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+    from rocketpy.spark_jobs.quiet_start import SparkStartError
+
+__all__ = [
+    "ArgumentError",
+    "ClassFilterError",
+    "ColumnError",
+    "ConfigError",
+    "CorruptStoreError",
+    "DataLossError",
+    "DeliveryMovedError",
+    "DiskFullError",
+    "FilterSyntaxError",
+    "GroupNameError",
+    "GroupNotFoundError",
+    "JobRefusedError",
+    "LeaseHeldError",
+    "LeaseLostError",
+    "MemberNameError",
+    "MemberNotFoundError",
+    "MemberReplacedError",
+    "MessageNotFoundError",
+    "MessageRefusedError",
+    "MetadataError",
+    "NameRefusedError",
+    "OffsetFormatError",
+    "OffsetOutOfRangeError",
+    "OptionError",
+    "OutputModeError",
+    "PlotError",
+    "QueueNotFoundError",
+    "ReadOnlyStoreError",
+    "RebalanceError",
+    "RecordError",
+    "RepairTargetError",
+    "ReplayRunningError",
+    "RocketPyError",
+    "SparkStartError",
+    "StoreAccessError",
+    "StoreClosedError",
+    "StoreError",
+    "StoreLockedError",
+    "StoreNotFoundError",
+    "TopicNameError",
+    "TopicNotFoundError",
+    "UnknownNameError",
+    "UnsupportedStoreError",
+]
+
+# Imported when first asked for: some of them need Spark.
+_HOMES = {
+    "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",
+    "ClassFilterError": "rocketpy.broker_core.filters.class_filter",
+    "ConfigError": "rocketpy.broker_core.config",
+    "DataLossError": "rocketpy.connector.data_loss",
+    "JobRefusedError": "rocketpy.spark_jobs.backfill.errors",
+    "OffsetFormatError": "rocketpy.connector.offsets",
+    "OptionError": "rocketpy.connector.options",
+    "OutputModeError": "rocketpy.connector.sink",
+    "PlotError": "rocketpy.spark_jobs.analytics.drawing",
+    "RepairTargetError": "rocketpy.broker_core.storage.repair.runs",
+    "SparkStartError": "rocketpy.spark_jobs.quiet_start",
+    "StoreAccessError": "rocketpy.broker_core.embedded.boundary",
+}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if not TYPE_CHECKING:  # or checkers would take any name for one that is there
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'rocketpy.errors' has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
