@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.connector.batch_reader import read_partition
 from rocketpy.connector.consumer import Consumer, consumer_of
+from rocketpy.connector.hang_up import expect_hang_up
 from rocketpy.connector.offsets import SourceOffset
 from rocketpy.connector.partitions import QueuePartition, of_store
 from rocketpy.connector.planner import Planner
@@ -114,3 +115,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Note for the group that a batch is done."""
         self._consumer.commit(SourceOffset.from_json(end).positions)
+from rocketpy.connector.hang_up import expect_hang_up
