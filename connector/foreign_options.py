@@ -51,8 +51,9 @@ KAFKA_READING = (
     Foreign(("endingTimestamp",), ("endingTimestamp",)),
     Foreign(
         ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
-        ("startingOffsets", "endingOffsets"),
-        "a time for each queue: ask `store.offset_by_time(topic, queue, ms)`",
+        ("startingTimestamp", "endingTimestamp"),
+        "the same JSON, a time for each queue; queues that it does not name start at the earliest "
+        "and end at the latest",
     ),
     Foreign(
         ("startingOffsetsByTimestampStrategy",),

@@ -115,4 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Note for the group that a batch is done."""
         self._consumer.commit(SourceOffset.from_json(end).positions)
-from rocketpy.connector.hang_up import expect_hang_up
+
+    def stop(self) -> None:
+        """End without a word: the query was stopped, or this process is no longer needed."""
+        expect_hang_up()

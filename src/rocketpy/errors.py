@@ -51,9 +51,11 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
     from rocketpy.connector.data_loss import DataLossError
+    from rocketpy.connector.membership import QueuesHeldError
     from rocketpy.connector.offsets import OffsetFormatError
     from rocketpy.connector.options import OptionError
     from rocketpy.connector.sink import OutputModeError
+    from rocketpy.connector.topics import UnreachableError
     from rocketpy.spark_jobs.analytics.arguments import ArgumentError
     from rocketpy.spark_jobs.analytics.drawing import PlotError
     from rocketpy.spark_jobs.backfill.errors import JobRefusedError
@@ -87,6 +89,7 @@ __all__ = [
     "OutputModeError",
     "PlotError",
     "QueueNotFoundError",
+    "QueuesHeldError",
     "ReadOnlyStoreError",
     "RebalanceError",
     "RecordError",
@@ -102,11 +105,14 @@ __all__ = [
     "TopicNameError",
     "TopicNotFoundError",
     "UnknownNameError",
+    "UnreachableError",
     "UnsupportedStoreError",
 ]
 
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
+    "UnreachableError": "rocketpy.connector.topics",
+    "QueuesHeldError": "rocketpy.connector.membership",
     "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",
     "ClassFilterError": "rocketpy.broker_core.filters.class_filter",
     "ConfigError": "rocketpy.broker_core.config",
