@@ -49,7 +49,10 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.storage.identity import OtherStoreError
+    from rocketpy.broker_core.storage.ledger import StaleBatchError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
+    from rocketpy.broker_core.store_path import StorePathError
     from rocketpy.connector.data_loss import DataLossError
     from rocketpy.connector.membership import QueuesHeldError
     from rocketpy.connector.offsets import OffsetFormatError
@@ -86,6 +89,7 @@ __all__ = [
     "OffsetFormatError",
     "OffsetOutOfRangeError",
     "OptionError",
+    "OtherStoreError",
     "OutputModeError",
     "PlotError",
     "QueueNotFoundError",
@@ -97,11 +101,13 @@ __all__ = [
     "ReplayRunningError",
     "RocketPyError",
     "SparkStartError",
+    "StaleBatchError",
     "StoreAccessError",
     "StoreClosedError",
     "StoreError",
     "StoreLockedError",
     "StoreNotFoundError",
+    "StorePathError",
     "TopicNameError",
     "TopicNotFoundError",
     "UnknownNameError",
@@ -111,6 +117,9 @@ __all__ = [
 
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
+    "StorePathError": "rocketpy.broker_core.store_path",
+    "StaleBatchError": "rocketpy.broker_core.storage.ledger",
+    "OtherStoreError": "rocketpy.broker_core.storage.identity",
     "UnreachableError": "rocketpy.connector.topics",
     "QueuesHeldError": "rocketpy.connector.membership",
     "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",
