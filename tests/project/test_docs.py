@@ -18,7 +18,7 @@ from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "storage-format.md").read_text("utf-8")
-INVARIANTS = [f"I{number}" for number in range(1, 14)]
+INVARIANTS = [f"I{number}" for number in range(1, 15)]
 
 
 class Field(NamedTuple):

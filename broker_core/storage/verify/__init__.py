@@ -16,6 +16,7 @@ I10  The checkpoint's times are 0 or those of records; unused bytes are zero.
 I11  Metadata can be read, knows every topic that has queues, and no group is beyond its queue.
 I12  Records match their check sums.
 I13  A staged batch is in the log whole or not at all, and the ledger says which it is.
+I14  No queue ends before the record that `rocketpy/queues` notes as its last.
 
 Bytes that no invariant speaks of: the rest of a blank record behind its first eight bytes; units of
 an extended queue that no entry points at; values of metadata that are valid, but others than were

@@ -20,6 +20,7 @@ from rocketpy.broker_core.storage.verify.marks import (
 from rocketpy.broker_core.storage.verify.metadata import MetadataCheck
 from rocketpy.broker_core.storage.verify.outline import LogOutline
 from rocketpy.broker_core.storage.verify.problems import Problem
+from rocketpy.broker_core.storage.verify.queue_ends import check_queue_ends
 from rocketpy.broker_core.storage.verify.queues import QueueCheck
 from rocketpy.broker_core.storage.verify.records import SoundRecords
 
@@ -59,6 +60,7 @@ def verify(parts: StoreParts, progress: Progress | None = None) -> Iterator[Prob
     yield from _guarded("I6", parts.root, check_tail(parts, outline, log_end))
     yield from _guarded("I10", parts.root, check_checkpoint(parts, outline, log_end))
     yield from _guarded("I13", parts.root, check_ledger(parts))
+    yield from _guarded("I14", parts.root, check_queue_ends(parts, metadata.topics))
     yield from _guarded("I11", parts.root, check_lock(parts))
     yield from _guarded("I11", parts.root, metadata.check(queues.ends))
 
