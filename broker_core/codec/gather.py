@@ -29,7 +29,17 @@ def _keep_freed_memory() -> None:
     np.empty(31 << 20, np.uint8)
 
 
+def _set_arrow_up() -> None:
+    """Make Arrow's first call here: a child that is forked while another thread makes it hangs.
+
+    What Arrow sets up in its first call it guards by locks that nobody gives back in the child.
+    """
+    texts = pa.array(["a"]).dictionary_encode().cast(pa.string())
+    texts.take(pa.array(np.zeros(1, np.int64)))
+
+
 _keep_freed_memory()
+_set_arrow_up()
 
 
 def rows_at(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
