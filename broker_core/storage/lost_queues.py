@@ -16,7 +16,8 @@ from rocketpy.broker_core.codec.layout import BLANK_SIZE, MAGIC_BLANK, SIZE_AND_
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.dispatch import dispatches
-from rocketpy.broker_core.storage.layout import FILLER_SIZE, QUEUE_UNIT_SIZE, file_name
+from rocketpy.broker_core.storage.file_sequence import file_starts
+from rocketpy.broker_core.storage.layout import FILLER_SIZE, QUEUE_UNIT_SIZE
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
 from rocketpy.broker_core.storage.recovery import refill
@@ -39,12 +40,17 @@ def ends_by_entries(parts: StoreParts) -> dict[QueueKey, QueueEnd]:
 def queues_without_files(
     parts: StoreParts, ends: Mapping[QueueKey, QueueEnd]
 ) -> Iterator[QueueKey]:
-    """Yield the queues that lack the file of their last entry."""
+    """Yield the queues that lack the file of their last entry, or one before it.
+
+    That their first file is missing is for queue_bounds.py to find: retention deletes it as well.
+    """
     file_size = parts.config.consume_queue_file_entries * QUEUE_UNIT_SIZE
     for (topic, queue_id), end in ends.items():
         at = (end.next_offset - 1) * QUEUE_UNIT_SIZE
-        name = file_name(at - at % file_size)
-        if not (parts.queues.folder / topic / str(queue_id) / name).exists():
+        last = at - at % file_size
+        starts = file_starts(parts.queues.folder / topic / str(queue_id))
+        wanted = range(starts[0], last + 1, file_size) if starts else ()
+        if last not in wanted or not set(wanted) <= {*starts}:
             yield topic, queue_id
 
 

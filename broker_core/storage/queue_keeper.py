@@ -19,6 +19,7 @@ from rocketpy.broker_core.storage.lost_queues import (
     restore_queues,
 )
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_bounds import QueueBounds
 from rocketpy.broker_core.storage.queue_ends import NotedEnds, QueueEnd, QueueEnds, QueueKey
 
 
@@ -39,7 +40,12 @@ class QueueKeeper:
                 restore_queues(self._parts, lacking, {})
             noted = NotedEnds(log_end, ends_by_entries(self._parts))
         self._ends = QueueEnds(self._parts.log, noted)
-        self.checked(log_end)
+        for key, end in self.checked(log_end).ends.items():
+            unit = self._parts.queues.get(*key).unit(end.next_offset - 1)
+            if unit is None or unit.physical_offset != end.physical_offset:
+                self._end_of(key, end)
+            if self._parts.queues.get(*key).first_offset():
+                QueueBounds(self._parts, *key).range()  # restores it if its first files are lost
 
     def read_ahead(self) -> None:
         """Read what others appended, so that little is left to read under the lock."""

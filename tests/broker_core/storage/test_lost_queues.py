@@ -52,6 +52,10 @@ def lose_first_file(path: Path) -> None:
     sorted((path / "consumequeue" / "t" / "0").iterdir())[0].unlink()
 
 
+def lose_middle_file(path: Path) -> None:
+    sorted((path / "consumequeue" / "t" / "0").iterdir())[2].unlink()
+
+
 def zero_last_file(path: Path) -> None:
     last = sorted((path / "consumequeue" / "t" / "0").iterdir())[-1]
     last.write_bytes(bytes(last.stat().st_size))
@@ -62,7 +66,7 @@ def forget_notes(path: Path) -> None:
     (path / "rocketpy" / "queues").unlink()
 
 
-REMOVING = [lose_all, lose_topic, lose_queue, lose_last_file, lose_first_file]
+REMOVING = [lose_all, lose_topic, lose_queue, lose_last_file, lose_first_file, lose_middle_file]
 WAYS = [*REMOVING, zero_last_file]
 Way = Callable[[Path], None]
 
@@ -82,6 +86,7 @@ def test_who_opens_to_write_restores_what_queues_have_lost(
     if not has_notes:
         forget_notes(filled)
     with rocketpy.open(filled, config=small) as store:
+        assert list(store.verify()) == []
         assert bodies(store) == list(range(COUNT))
         assert sorted(bodies(store, "wide")) == list(range(COUNT))
         assert store.send("t", "99").queue_offset == COUNT
