@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.message import QueueOffset
-from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.file_sequence import FileSequence
 from rocketpy.broker_core.storage.layout import (
     FILLER_SIZE,
@@ -56,6 +56,8 @@ class ConsumeQueue:
         size = file_entries * QUEUE_UNIT_SIZE
         self.files = FileSequence(folder, size, disk, writable=writable, keep_open=2)
         self._known_end = 0  # a hint: entries up to here are known to exist
+        # What the last entry was written to, whatever other threads do with the open files.
+        self.written_file: DiskFile | None = None
         self.first_checked = 0  # the log has no messages before the entries from here on
 
     def unit(self, offset: int) -> QueueUnit | None:
@@ -162,6 +164,7 @@ class ConsumeQueue:
         start = self.files.start_of(at)
         file = self.files.file_for_writing(start)
         file.write(QUEUE_UNIT_STRUCT.pack(*unit), at - start)
+        self.written_file = file
         self._known_end = offset + 1
 
     def fill_before(self, offset: int) -> None:

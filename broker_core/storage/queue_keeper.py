@@ -83,11 +83,10 @@ class QueueKeeper:
 
     def after_writing(self, key: QueueKey, start: int, end: QueueEnd) -> None:
         """See to it that entries from `start` on, just written, are in files that are there."""
-        is_one = end.next_offset == start + 1
-        if self._parts.queues.get(*key).files.has_removed():
-            self._parts.queues.forget(key)
-        elif is_one:
+        file = self._parts.queues.get(*key).written_file
+        if end.next_offset == start + 1 and file is not None and not file.is_removed:
             return  # many may lie in files that are not open any more
+        self._parts.queues.forget(key)
         first = max(start - 1, 0)
         units = self._parts.queues.get(*key).units(first, end.next_offset)
         if len(units) < end.next_offset - first or not units["size"].all():

@@ -144,9 +144,14 @@ def _replayed_behind(parts: StoreParts, start: int, stored_ms: int) -> _Replay:
     """Replay from a place on; a queue that lacks entries before it is written anew first."""
     refilled: set[QueueKey] = set()
     while True:
+        for key in parts.queues.removed():  # what is written to a removed file is lost
+            parts.queues.forget(key)
         replay = _Replay(parts, start, index_from=start)
         try:
             replay.run()
+            removed = set(parts.queues.removed())
+            if removed & replay.touched.keys():
+                refill(parts, removed & replay.touched.keys())
             return replay
         except _QueueHole as hole:
             if hole.key in refilled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import random
 import shutil
@@ -83,6 +84,12 @@ def look(store: rocketpy.Store, seen: Seen) -> None:
             assert seen.setdefault(key, row["body"]) == row["body"], f"{key} was given twice"
 
 
+def wait_for_orphans(root: Path) -> None:
+    """Wait for what killed children had forked: nobody may have the store open for writing."""
+    with (root / "rocketpy" / "openers").open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
 def noted(diaries: Path, word: str) -> set[str]:
     lines = [line for diary in diaries.iterdir() for line in diary.read_text().splitlines()]
     return {body for line in lines if line.startswith(f"{word} ") for body in line.split()[1:]}
@@ -109,6 +116,7 @@ def test_nothing_is_lost_doubled_or_hidden_by_all_that_can_meet(
             if chance.random() < 0.1:
                 children.signal_one(chance, signal.SIGKILL)
         children.wait()
+        wait_for_orphans(root)
     with rocketpy.open(root, config=CONFIG) as store:
         assert list(store.verify()) == []
         look(store, seen)
