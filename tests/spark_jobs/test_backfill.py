@@ -377,6 +377,7 @@ def test_the_command_line_shows_what_would_be_and_what_was(
     done = json.loads(run("--json", "--chunk-size", "1m"))
     assert (done["rows"], done["position"]) == (COUNT, told["end"])
     assert "0 rows" in run()
+    store.close()  # who has it open for writing restores what it loses
     shutil.rmtree(store.path / "consumequeue" / "parcels")
     guessed = json.loads(run("--dry-run", "--json", "--job-name", "other"))
     assert guessed["is_exact"] is False
