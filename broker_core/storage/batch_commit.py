@@ -180,11 +180,10 @@ class BatchCommit:
             index_hashes=chunk.index["key_hash"].astype(np.int64),
         )
         put_all([dispatch], self.parts)
-        ends = last_of_each(dispatch.queue_ids, queue_offsets, physical_offsets)
-        for queue_id, end in ends.items():
-            self.writer.queues.after_writing(
-                (chunk.topic, queue_id), self._queue_starts[chunk.topic, queue_id], end
-            )
+        firsts = dispatch.offset_ranges()
+        ends = last_of_each(chunk.topic, dispatch.queue_ids, queue_offsets, physical_offsets)
+        for key, end in ends.items():
+            self.writer.queues.after_writing(key, firsts[key[1]][0], end)
 
     def queue_start(self, topic: str, queue_id: int, state: TailState) -> int:
         """Return the first offset of a queue that this batch takes."""

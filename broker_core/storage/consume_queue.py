@@ -56,8 +56,9 @@ class ConsumeQueue:
         size = file_entries * QUEUE_UNIT_SIZE
         self.files = FileSequence(folder, size, disk, writable=writable, keep_open=2)
         self._known_end = 0  # a hint: entries up to here are known to exist
-        # What the last entry was written to, whatever other threads do with the open files.
-        self.written_file: DiskFile | None = None
+        # What the last entries were written to, whatever other threads do with the open files.
+        self._written_file: DiskFile | None = None
+        self._written_from = 0
         self.first_checked = 0  # the log has no messages before the entries from here on
 
     def unit(self, offset: int) -> QueueUnit | None:
@@ -155,7 +156,8 @@ class ConsumeQueue:
 
     def put(self, offset: int, units: npt.NDArray[Any]) -> None:
         """Write entries from `offset` on."""
-        self.files.write(offset * QUEUE_UNIT_SIZE, units.view(np.uint8).data)
+        file = self.files.write(offset * QUEUE_UNIT_SIZE, units.view(np.uint8).data)
+        self._note_written(file, offset)
         self._known_end = offset + len(units)
 
     def put_one(self, offset: int, unit: QueueUnit) -> None:
@@ -164,8 +166,20 @@ class ConsumeQueue:
         start = self.files.start_of(at)
         file = self.files.file_for_writing(start)
         file.write(QUEUE_UNIT_STRUCT.pack(*unit), at - start)
-        self.written_file = file
+        self._note_written(file, offset)
         self._known_end = offset + 1
+
+    def _note_written(self, file: DiskFile | None, offset: int) -> None:
+        if file is not self._written_file:
+            self._written_file, self._written_from = file, offset
+
+    def is_kept(self, start: int) -> bool:
+        """Whether the entries from `start` on, just written, are in one file that is still there.
+
+        False where they are in several: some of these may not be open any more.
+        """
+        file = self._written_file
+        return file is not None and self._written_from <= start and not file.is_removed
 
     def fill_before(self, offset: int) -> None:
         """Write fillers where a queue that begins at `offset` has room before it."""

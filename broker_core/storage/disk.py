@@ -75,6 +75,10 @@ class DiskFile:
         """Return up to `size` bytes from `at` on."""
         return os.pread(self._fd, size, at)
 
+    def read_into(self, buffer: memoryview[Any], at: int) -> None:
+        """Fill a buffer with the bytes from `at` on; what the file does not have stays as it is."""
+        os.preadv(self._fd, [buffer], at)
+
     def write(self, data: bytes | memoryview[Any], at: int) -> None:
         """Write all of `data`, or raise.
 

@@ -70,15 +70,22 @@ class FileSequence:
         file = self.file(start)
         return file.read(offset - start, size) if file else b""
 
-    def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Write bytes that may span files, making those that are missing."""
+    def write(self, offset: int, data: bytes | memoryview) -> DiskFile | None:
+        """Write bytes that may span files, making those that are missing.
+
+        Returns:
+            The file, if one took them all.
+        """
         view = memoryview(data).cast("B")
+        files: list[DiskFile] = []
         while view:
             start = self.start_of(offset)
             room = start + self.file_size - offset
-            self.file_for_writing(start).write(view[:room], offset - start)
+            files.append(self.file_for_writing(start))
+            files[-1].write(view[:room], offset - start)
             offset += len(view[:room])
             view = view[room:]
+        return files[0] if len(files) == 1 else None
 
     def zero_from(self, offset: int) -> None:
         """Make all bytes from `offset` on zero, in every file. Files stay: others may map them."""

@@ -15,7 +15,7 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.storage.disk import DiskFile
 from rocketpy.broker_core.storage.layout import INDEX_HEADER_SIZE, INDEX_SLOT
 
-_NEAR = 1024  # slots further apart than that are cheaper to read and write one by one
+_NEAR = 8192  # slots further apart than that are cheaper to read and write one by one
 _MOST = 1 << 18  # slots of one run
 
 
@@ -32,9 +32,9 @@ class ChosenSlots:
         self._runs = [self._read(int(part[0]), int(part[-1]) + 1) for part in self._chosen]
 
     def _read(self, first: int, end: int) -> npt.NDArray[Any]:
-        size = (end - first) * INDEX_SLOT.itemsize
-        data = self._file.read(_at(first), size).ljust(size, b"\0")
-        return np.frombuffer(data, INDEX_SLOT).copy()
+        run = np.zeros(end - first, INDEX_SLOT)
+        self._file.read_into(run.view(np.uint8).data, _at(first))
+        return run
 
     def values(self) -> Ints:
         """Return what the chosen slots say."""

@@ -54,7 +54,7 @@ class StoreLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         # Made here if it is missing, never replaced: a lock on another file excludes nobody.
-        self._thread_lock = threading.RLock()  # taken once, whatever the number of nested holds
+        self._make_thread_lock()
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if not os.fstat(self._fd).st_size:
             os.pwrite(self._fd, LOCK_TEXT, 0)
@@ -89,12 +89,14 @@ class StoreLock:
         elif self._outermost() is not None:
             return
         self._outermost = weakref.ref(hold, self._release_abandoned)
-        self._wait(deadline, timeout_s)
+        if not self._take_byte(0):
+            self._wait(deadline, timeout_s)
 
     def release(self, hold: Hold) -> None:
         """Give the lock back; does nothing where that is done."""
         if self._is_mine() and self._outermost() in (hold, None):
-            self._leave_line()
+            if self._is_in_line:
+                self._leave_line()
             fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)
             if time.monotonic() >= self._look_at_s:
                 self._look_at_s = time.monotonic() + _LOOK_EVERY_S
@@ -108,9 +110,10 @@ class StoreLock:
         if self._outermost is gone and self._is_mine():
             self.release(Hold())
 
-    def _is_mine(self) -> bool:
-        """Whether this thread has the lock."""
-        return self._thread_lock._is_owned()  # type: ignore[attr-defined, no-any-return]
+    def _make_thread_lock(self) -> None:
+        self._thread_lock = threading.RLock()  # taken once, whatever the number of nested holds
+        # Whether this thread has it. Kept as it is, as each send asks three times.
+        self._is_mine: Callable[[], bool] = self._thread_lock._is_owned  # type: ignore[attr-defined]
 
     def _wait(self, deadline: float, timeout_s: float) -> None:
         wait_s = _FIRST_WAIT_S
@@ -122,7 +125,8 @@ class StoreLock:
                 self._is_in_line = self._take_byte(_LINE)
             time.sleep(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
-        self._leave_line()
+        if self._is_in_line:
+            self._leave_line()
 
     def _take_byte(self, at: int) -> bool:
         try:
@@ -132,9 +136,8 @@ class StoreLock:
         return True
 
     def _leave_line(self) -> None:
-        if self._is_in_line:
-            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, _LINE)
-            self._is_in_line = False
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, _LINE)
+        self._is_in_line = False
 
     def holder(self) -> int | None:
         """Return the pid of another process that holds the lock now, if the system tells."""
@@ -154,7 +157,7 @@ class StoreLock:
 
     def forget_after_fork(self) -> None:
         """Start anew in a child process, which inherits neither the lock nor its owner."""
-        self._thread_lock = threading.RLock()
+        self._make_thread_lock()
         self._outermost = _nobody
         self._is_in_line = False
 

@@ -37,6 +37,17 @@ def ends_by_entries(parts: StoreParts) -> dict[QueueKey, QueueEnd]:
     return ends
 
 
+def later_ends(
+    some: Mapping[QueueKey, QueueEnd], others: Mapping[QueueKey, QueueEnd]
+) -> dict[QueueKey, QueueEnd]:
+    """Return the end of each queue that either knows; of both, the later one in the log."""
+    found = dict(some)
+    for key, end in others.items():
+        if key not in found or found[key].physical_offset < end.physical_offset:
+            found[key] = end
+    return found
+
+
 def queues_without_files(
     parts: StoreParts, ends: Mapping[QueueKey, QueueEnd]
 ) -> Iterator[QueueKey]:

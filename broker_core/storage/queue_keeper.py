@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from rocketpy.broker_core.storage.lost_queues import (
     ends_by_entries,
+    later_ends,
     queues_without_entries,
     queues_without_files,
     restore_queues,
@@ -31,14 +32,19 @@ class QueueKeeper:
         self._is_deleted = is_deleted  # whether a topic without files was deleted on purpose
         self._ends = QueueEnds(parts.log, NotedEnds(0, {}))
 
-    def take_up(self, log_end: int) -> None:
-        """Learn where queues end by the log, and restore those that lost entries. At opening."""
+    def take_up(self, log_end: int, *, replayed: bool) -> None:
+        """Learn where queues end by the log, and restore those that lost entries. At opening.
+
+        `replayed` says that recovery has just written the entries of all that came since the note.
+        """
         noted = self._parts.queue_ends.read()
         if noted is None or noted.upto > log_end:
             lacking = queues_without_entries(self._parts, log_end)
             if lacking:
                 restore_queues(self._parts, lacking, {})
             noted = NotedEnds(log_end, ends_by_entries(self._parts))
+        elif replayed:
+            noted = NotedEnds(log_end, later_ends(noted.ends, ends_by_entries(self._parts)))
         self._ends = QueueEnds(self._parts.log, noted)
         for key, end in self.checked(log_end).ends.items():
             unit = self._parts.queues.get(*key).unit(end.next_offset - 1)
@@ -77,15 +83,14 @@ class QueueKeeper:
         # A queue without entries is a new one, or was lost since the log was read last.
         return found or self._end_of(key, self._ends.exact(key, log_end))
 
-    def note(self, start: int, end: int, topic: str, ends: Mapping[int, QueueEnd]) -> None:
+    def note(self, start: int, end: int, ends: Mapping[QueueKey, QueueEnd]) -> None:
         """Take up an append of our own, from `start` to `end` in the log."""
-        self._ends.note(start, end, {(topic, queue_id): each for queue_id, each in ends.items()})
+        self._ends.note(start, end, ends)
 
     def after_writing(self, key: QueueKey, start: int, end: QueueEnd) -> None:
         """See to it that entries from `start` on, just written, are in files that are there."""
-        file = self._parts.queues.get(*key).written_file
-        if end.next_offset == start + 1 and file is not None and not file.is_removed:
-            return  # many may lie in files that are not open any more
+        if self._parts.queues.get(*key).is_kept(start):
+            return
         self._parts.queues.forget(key)
         first = max(start - 1, 0)
         units = self._parts.queues.get(*key).units(first, end.next_offset)

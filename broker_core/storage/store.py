@@ -124,12 +124,13 @@ class MessageStore:
 
     def _recover_and_mark(self) -> None:
         """Mend what an unclean stop left. The mark of it goes at a clean stop, not before."""
-        if self._openers.join() and (self.root / ABORT).exists():
+        is_unclean = self._openers.join() and (self.root / ABORT).exists()
+        if is_unclean:
             remove_unfinished(self.root)
             recover(self.parts)
         self._writer.mark_open()
         with self._writer.owned() as state:
-            self._writer.queues.take_up(state.end)
+            self._writer.queues.take_up(state.end, replayed=is_unclean)
         self.checkpoint()
 
     def _is_deleted(self, topic: str) -> bool:

@@ -71,7 +71,7 @@ class Placed(NamedTuple):
 class Writer:
     """Appends to a store, together with any number of other processes."""
 
-    most_unindexed: ClassVar[int] = 1024  # messages whose index entries it leaves for later
+    most_unindexed: ClassVar[int] = 4096  # messages whose index entries it leaves for later
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Writer:
         self._unindexed = 0
         # Where queues end: holds while the log ends where our last append left it.
         self._seen_end = -1
-        self._queue_ends: dict[QueueKey, int] = {}
+        self._queue_ends: dict[QueueKey, QueueEnd] = {}
 
     @contextmanager
     def owned(self) -> Iterator[TailState]:
@@ -143,7 +143,7 @@ class Writer:
             queue_offsets = number_rows(batch.queue_ids, starts)
             physical_offsets, runs = self._parts.log.place(batch.run.sizes, state.end)
             batch.run.place(queue_offsets, physical_offsets, stored_ms)
-            ends = last_of_each(batch.queue_ids, queue_offsets, physical_offsets)
+            ends = last_of_each(batch.topic, batch.queue_ids, queue_offsets, physical_offsets)
             dispatch = Dispatch(
                 topic=batch.topic,
                 queue_ids=batch.queue_ids,
@@ -159,12 +159,12 @@ class Writer:
             try:
                 end = self.write_runs(batch.run, physical_offsets, runs, state.end)
                 put_all([dispatch], self._parts)
-                for queue_id, start in starts.items():
-                    self.queues.after_writing((batch.topic, queue_id), start, ends[queue_id])
+                for key, queue_end in ends.items():
+                    self.queues.after_writing(key, starts[key[1]], queue_end)
             except BaseException:
                 self._undo(state, batch.topic, starts)
                 raise
-            self._publish(state, TailState(end, stored_ms), batch.topic, ends)
+            self._publish(state, TailState(end, stored_ms), ends)
             mark_indexed(self._parts, end)
         return Placed(queue_offsets, physical_offsets, stored_ms, end)
 
@@ -198,23 +198,23 @@ class Writer:
         self._unindexed += 1
         if self._unindexed > self.most_unindexed:
             self.catch_up()  # before the message: if it fails, nothing is stored
-        topic, queue_id = message.topic, message.queue_id
+        key = topic, queue_id = message.topic, message.queue_id
         has_entry = is_queued(message.sys_flag)
         queue_offset = self.next_offset(topic, queue_id, state) if has_entry else 0
         at = self._place_one(draft.size, state.end)
         end = PhysicalOffset(at + draft.size)
         stored_ms = store_time(self._clock, state)
         placed = PlacedOne(QueueOffset(queue_offset), PhysicalOffset(at), stored_ms, end)
-        ends = {queue_id: QueueEnd(queue_offset + 1, at)} if has_entry else {}
+        ends = {key: QueueEnd(queue_offset + 1, at)} if has_entry else {}
         try:
             self._parts.log.write(at, draft.at(queue_offset, at, stored_ms), state.end)
             dispatch_one(message, placed, draft.size, self._parts)
             if has_entry:
-                self.queues.after_writing((topic, queue_id), queue_offset, ends[queue_id])
+                self.queues.after_writing(key, queue_offset, ends[key])
         except BaseException:
             self._undo(state, topic, {queue_id: queue_offset} if has_entry else {})
             raise
-        self._publish(state, TailState(end, stored_ms), topic, ends)
+        self._publish(state, TailState(end, stored_ms), ends)
         return placed
 
     def refuse_larger_than_file(self, size: int, what: str) -> None:
@@ -236,7 +236,7 @@ class Writer:
             self._seen_end = state.end
         known = self._queue_ends.get((topic, queue_id))
         if known is not None:
-            return known
+            return known.next_offset
         end = self.queues.next_offset((topic, queue_id), state.end)
         queue = self._parts.queues.get(topic, queue_id)
         last = queue.unit(end - 1) if end else None
@@ -245,18 +245,15 @@ class Writer:
             raise CorruptStoreError(queue.files.folder, end - 1, reason)
         return end
 
-    def _publish(
-        self, old: TailState, new: TailState, topic: str, ends: Mapping[int, QueueEnd]
-    ) -> None:
+    def _publish(self, old: TailState, new: TailState, ends: Mapping[QueueKey, QueueEnd]) -> None:
         """Let all processes see an append: the log's new end, and where it left its queues.
 
         What is remembered here counts only once all of it is, as an interrupt may come between.
         """
         self._seen_end = -1
         self._parts.tail.write(new)
-        for queue_id, end in ends.items():
-            self._queue_ends[topic, queue_id] = end.next_offset
-        self.queues.note(old.end, new.end, topic, ends)
+        self._queue_ends.update(ends)
+        self.queues.note(old.end, new.end, ends)
         self._seen_end = new.end
 
     def _undo(self, state: TailState, topic: str, ends: dict[int, int]) -> None:
@@ -293,13 +290,13 @@ def store_time(clock: Clock, state: TailState) -> int:
 
 
 def last_of_each(
-    queue_ids: npt.NDArray[np.int32], queue_offsets: Ints, physical_offsets: Ints
-) -> dict[int, QueueEnd]:
+    topic: str, queue_ids: npt.NDArray[np.int32], queue_offsets: Ints, physical_offsets: Ints
+) -> dict[QueueKey, QueueEnd]:
     """Return where rows leave each of their queues."""
     ids, last = np.unique(queue_ids[::-1], return_index=True)
     rows = len(queue_ids) - 1 - last
     return {
-        int(queue_id): QueueEnd(int(queue_offsets[row]) + 1, int(physical_offsets[row]))
+        (topic, int(queue_id)): QueueEnd(int(queue_offsets[row]) + 1, int(physical_offsets[row]))
         for queue_id, row in zip(ids, rows, strict=True)
     }
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from rocketpy.broker_core.message import DELAY, REAL_QUEUE, REAL_TOPIC, TIMER_DELIVER_MS
-from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
 
 _ANY_TOPIC = {"topicPattern": "(?!%DLQ%).*"}  # retries are delivered messages, too
@@ -49,10 +49,11 @@ def delay_accuracy(spark: SparkSession, store_path: StorePath, topics: Topics = 
         (F.col("stored_ms") - F.col("wanted_ms")).alias("late_ms"),
     )
     with views.opened() as backend:
-        has_levels = SCHEDULE_TOPIC in backend.topics()
-    late = timed
-    if has_levels:
-        late = timed.unionByName(_of_levels(views, delivered.where("wanted_ms IS NULL")))
+        topics_there = backend.topics()
+    # Nothing was delivered late where nothing ever waited: then no message is read.
+    late = timed.where(F.lit(TIMER_TOPIC in topics_there))
+    if SCHEDULE_TOPIC in topics_there:
+        late = late.unionByName(_of_levels(views, delivered.where("wanted_ms IS NULL")))
     return _summary(late)
 
 
