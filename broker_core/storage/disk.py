@@ -1,10 +1,10 @@
 """The only door to the file system: written with pwrite, read through mappings.
 
 Writing to a sparse mapping on a full disk kills the process; pwrite reports an error that can be
-handled with nothing lost. The one exception, DiskFile.poke, writes to bytes whose blocks were
-allocated beforehand. Reading a hole through a mapping takes room in a file system in memory: who
-maps keeps to data_ranges(), or reads with pread. Tests replace Disk by one that loses, tears and
-reorders unsynced writes.
+handled with nothing lost. The exceptions, DiskFile.poke and scatter, write to blocks that were
+allocated beforehand, and only where the file system writes them in place. Reading a hole through a
+mapping takes room in a file system in memory: who maps keeps to data_ranges(), or reads with pread.
+Tests replace Disk by one that loses, tears and reorders unsynced writes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from rocketpy.broker_core.errors import DiskFullError
 from rocketpy.broker_core.lazy import lazy_property
+from rocketpy.broker_core.storage.file_system import overwrites_in_place
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
@@ -95,9 +96,35 @@ class DiskFile:
             raise_if_full(cause, self.path, len(data))
             raise
 
+    @lazy_property
+    def _stays_in_place(self) -> bool:
+        return overwrites_in_place(self._fd)
+
     def poke(self, data: bytes, at: int) -> None:
-        """Write a few bytes to an allocated block, through the mapping: without a system call."""
-        self._mapped.data[at : at + len(data)] = data
+        """Write a few bytes to an allocated block: without a system call, where that can't fail."""
+        if self._stays_in_place:
+            self._mapped.data[at : at + len(data)] = data
+        else:
+            self.write(data, at)
+
+    def can_scatter(self, end: int) -> bool:
+        """Whether scatter() may write to the bytes before `end`; sees to it that they have blocks.
+
+        Where there is no room for these, writing with write() may still find some.
+        """
+        if not self._stays_in_place:
+            return False
+        try:
+            os.posix_fallocate(self._fd, 0, end)
+        except OSError as cause:
+            if cause.errno in _FULL:
+                return False
+            raise
+        return True
+
+    def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
+        """Write values to positions that are multiples of their size. First ask can_scatter()."""
+        self._mapped.view(values.dtype)[positions // values.dtype.itemsize] = values
 
     def zero(self, start: int, end: int) -> None:
         """Make a range zero; holes stay holes."""

@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.storage.consume_queue import last_true
 from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.index_slots import ChosenSlots
+from rocketpy.broker_core.storage.index_slots import ChosenSlots, MappedSlots, SlotRuns
 from rocketpy.broker_core.storage.layout import (
     INDEX_ENTRY,
     INDEX_ENTRY_STRUCT,
@@ -64,7 +65,6 @@ class IndexFile:
             reason = f"an index file of {path.stat().st_size} bytes, {size} are due"
             raise CorruptStoreError(path, 0, reason)
         if create:
-            # Slots are written here and there: with their blocks there, the disk cannot be full.
             disk.make_folder(path.parent)
             self.file = disk.create(path, size, allocated=self._first_entry_at)
         else:
@@ -153,7 +153,7 @@ class IndexFile:
         is_first = np.ones(len(order), bool)
         is_first[1:] = by_slot[1:] != by_slot[:-1]
         is_last = np.append(is_first[1:], True)
-        changed = ChosenSlots(self.file, by_slot[is_first])
+        changed = self._chosen(by_slot[is_first])
         found = changed.values()
         for at in np.flatnonzero(found >= count):  # left by an insert that died
             found[at] = self._settle(int(found[at]), count)
@@ -163,6 +163,13 @@ class IndexFile:
         chained[is_first] = found
         previous[order] = chained
         return previous, changed, by_number[is_last], int((found == 0).sum())
+
+    def _chosen(self, slots: Ints) -> ChosenSlots:
+        return MappedSlots(self.file, slots) if self._is_mapped else SlotRuns(self.file, slots)
+
+    @lazy_property
+    def _is_mapped(self) -> bool:
+        return self.file.can_scatter(self._first_entry_at)
 
     def cut(self, physical_offset: int, end_ms: int) -> None:
         """Take out the entries of records from an offset on, and what inserts that died left.
@@ -184,7 +191,7 @@ class IndexFile:
             )
         if beyond.size:
             settled = [self._settle(int(number), count) for number in slots[beyond]]
-            ChosenSlots(self.file, beyond).write(np.array(settled, np.int64))
+            self._chosen(beyond).write(np.array(settled, np.int64))
             used = int(np.count_nonzero(self.read_slots()))
             self._write_header(self.header()._replace(used_slots=used))
         self.file.zero(self._entry_at(count), self._entry_at(self.entries))

@@ -71,7 +71,7 @@ class Placed(NamedTuple):
 class Writer:
     """Appends to a store, together with any number of other processes."""
 
-    most_unindexed: ClassVar[int] = 4096  # messages whose index entries it leaves for later
+    most_unindexed: ClassVar[int] = 1024  # messages whose index entries it leaves for later
 
     def __init__(
         self,

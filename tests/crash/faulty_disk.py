@@ -21,6 +21,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 
 SECTOR = 512
@@ -148,6 +151,12 @@ class _RecordingFile(DiskFile):
     def poke(self, data: bytes, at: int) -> None:
         self.operations.append(Write(self.number, at, data))
         super().poke(data, at)
+
+    def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
+        data, size = values.tobytes(), values.dtype.itemsize
+        for row, at in enumerate(positions.tolist()):
+            self.operations.append(Write(self.number, at, data[row * size : (row + 1) * size]))
+        super().scatter(positions, values)
 
     def sync(self) -> None:
         super().sync()

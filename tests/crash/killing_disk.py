@@ -7,6 +7,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 
 
@@ -64,6 +67,13 @@ class _KillingFile(DiskFile):
             super().write(memoryview(data)[: len(data) // 2], at)
             die()
         super().write(data, at)
+
+    def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
+        if self._disk.is_last():
+            half = len(positions) // 2
+            super().scatter(positions[:half], values[:half])
+            die()
+        super().scatter(positions, values)
 
     def poke(self, data: bytes, at: int) -> None:
         self._disk.step()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
 from rocketpy.broker_core.errors import DiskFullError
+from rocketpy.broker_core.storage import disk as disk_module
 from rocketpy.broker_core.storage.disk import Disk, raise_if_full, remove_unfinished
+from rocketpy.broker_core.storage.file_system import overwrites_in_place
 
 
 def test_a_new_file_is_sparse_and_zero(tmp_path: Path) -> None:
@@ -203,3 +207,23 @@ def test_what_is_staged_has_a_name_of_its_own_and_goes_with_what_is_unfinished(
 def test_a_file_that_cannot_be_synced_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Disk().sync_many([tmp_path / "nowhere"])
+
+
+def test_a_few_bytes_are_written_by_a_call_where_a_file_system_copies_on_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(disk_module, "overwrites_in_place", lambda fd: asked.append(fd))
+    monkeypatch.setattr(mmap, "mmap", None)  # to map would fail
+    file = Disk().create(tmp_path / "file", 8192)
+    file.poke(b"abc", 100)
+    assert file.read(99, 5) == b"\0abc\0"
+    assert not file.can_scatter(8192)
+    assert len(asked) == 1
+
+
+def test_the_machine_s_file_system_in_memory_writes_in_place() -> None:
+    with tempfile.TemporaryFile(dir="/dev/shm") as file:
+        assert overwrites_in_place(file.fileno())
+    with Path("/proc/self/status").open() as other:
+        assert not overwrites_in_place(other.fileno())
