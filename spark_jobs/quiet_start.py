@@ -21,7 +21,7 @@ from rich.console import Console
 
 from rocketpy.broker_core.errors import RocketPyError, StoreNotFoundError
 from rocketpy.broker_core.storage.support import is_store
-from rocketpy.connector.session import local_spark
+from rocketpy.connector.session import start_spark
 
 _STDERR = 2
 
@@ -57,26 +57,26 @@ class SparkLog:
     ) -> None:
         self._file.close()
 
-    def start(self, cores: int | str) -> SparkSession:
+    def start(self, cores: int | str, *, delta: bool) -> SparkSession:
         """Start a Spark on this machine, or return the one that runs; a terminal sees it turn.
 
         Raises:
             SparkStartError: it does not start; all that it said was shown.
         """
         try:
-            return self._started(cores)
+            return self._started(cores, delta=delta)
         except Exception as cause:
             self.show()
             first_line = str(cause).strip().partition("\n")[0].rstrip(".")
             raise SparkStartError(first_line or type(cause).__name__) from cause
 
-    def _started(self, cores: int | str) -> SparkSession:
+    def _started(self, cores: int | str, *, delta: bool) -> SparkSession:
         with (
             os.fdopen(os.dup(_STDERR), "w") as terminal,  # of its own: the other is turned away
             Console(file=terminal).status("starting Spark"),
             self._taking_stderr(),
         ):
-            return local_spark(cores)
+            return start_spark(cores, {}, delta=delta)
 
     @contextmanager
     def _taking_stderr(self) -> Iterator[None]:
@@ -106,7 +106,7 @@ def stop_quietly(spark: SparkSession) -> None:
 
 
 @contextmanager
-def job_spark(path: Path, cores: int | str = "*") -> Iterator[SparkSession]:
+def job_spark(path: Path, cores: int | str = "*", *, delta: bool = False) -> Iterator[SparkSession]:
     """Give a command on a store its Spark, see quiet_spark().
 
     Raises:
@@ -114,12 +114,12 @@ def job_spark(path: Path, cores: int | str = "*") -> Iterator[SparkSession]:
     """
     if not is_store(path):
         raise StoreNotFoundError(path)
-    with quiet_spark(cores) as spark:
+    with quiet_spark(cores, delta=delta) as spark:
         yield spark
 
 
 @contextmanager
-def quiet_spark(cores: int | str = "*") -> Iterator[SparkSession]:
+def quiet_spark(cores: int | str = "*", *, delta: bool = False) -> Iterator[SparkSession]:
     """Give a command its Spark; what that says is shown if it fails unforeseen.
 
     One that ran before, as in a notebook, goes on.
@@ -129,7 +129,7 @@ def quiet_spark(cores: int | str = "*") -> Iterator[SparkSession]:
     """
     is_there = SparkSession.getActiveSession() is not None
     with SparkLog() as log:
-        spark = log.start(cores)
+        spark = log.start(cores, delta=delta)
         try:
             yield spark
         except RocketPyError:  # says all there is to say

@@ -24,7 +24,7 @@ def try_spark() -> Iterator[Finding]:
     is_there = SparkSession.getActiveSession() is not None  # of who called us: it goes on
     with SparkLog() as log:
         try:
-            spark = log.start(1)
+            spark = log.start(1, delta=True)
         except SparkStartError as error:
             yield _no_start(error, has_delta=has_delta)
             return

@@ -112,7 +112,7 @@ def backfill(
         settings["columns"] = _columns(columns)
     target = table if catalog else Path(table)
     _check(path, settings)
-    with job_spark(path, cores) as spark:
+    with job_spark(path, cores, delta=True) as spark:
         settings["body"] = _body(body, schema, message, keep_body)  # Spark reads a DDL
         if dry_run:
             _estimate(spark, path, target, settings, as_json=as_json)

@@ -80,7 +80,7 @@ def replay(
         cause_pattern=cause_pattern,
     )
     check(letters, to, limit, rate)  # before Spark starts
-    with job_spark(path) as spark, _bar(dry_run) as progress:
+    with job_spark(path, delta=True) as spark, _bar(dry_run) as progress:
         result = run(
             spark,
             letters,

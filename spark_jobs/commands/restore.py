@@ -71,7 +71,7 @@ def restore(
     _check(table, catalog)
     target = table if catalog else Path(table)
     try:
-        with quiet_spark(cores) as spark, _bar(dry_run) as progress:
+        with quiet_spark(cores, delta=True) as spark, _bar(dry_run) as progress:
             report = job.restore(
                 spark,
                 target,
