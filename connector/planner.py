@@ -61,7 +61,9 @@ class Planner:
         self.sleep = sleep
         self._target: Positions | None = None  # where AvailableNow ends
         self._waiting_since = time.monotonic()
-        self._told: dict[str, str] = {}  # warnings by kind, not to repeat them with every look
+        self._last_warnings: dict[
+            str, str
+        ] = {}  # warnings by kind, not to repeat them with every look
 
     # --- points ---------------------------------------------------------------------------------
 
@@ -251,7 +253,7 @@ class Planner:
 
     def _see(self, seek: Callable[[], Look]) -> Look:
         """Return what a look finds; what cannot be reached is looked for again, at first."""
-        if not self._told.get("unreachable"):
+        if not self._last_warnings.get("unreachable"):
             try:
                 return self._patiently(lambda: seek().whole())
             except UnreachableError:
@@ -276,6 +278,6 @@ class Planner:
         self._warn(kind, str(DataLossError(found)) if found else "")
 
     def _warn(self, kind: str, text: str) -> None:
-        if text and self._told.get(kind) != text:
+        if text and self._last_warnings.get(kind) != text:
             log.warning("%s", text)
-        self._told[kind] = text
+        self._last_warnings[kind] = text

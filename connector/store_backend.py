@@ -29,7 +29,7 @@ from rocketpy.broker_core.rebalance.broadcast import (
 from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.selection import Selection
-from rocketpy.broker_core.storage.consume_queue import last_true
+from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.lookup import find_by_keys, records_at
@@ -234,7 +234,7 @@ class StoreBackend(LogBackend):
             unit = units.unit(units.skip_fillers(offset, end))
             return unit is not None and unit.physical_offset < physical_offset
 
-        return last_true(is_before, low, end)
+        return first_false(is_before, low, end)
 
 
 def _status(folder: Path) -> os.stat_result | None:

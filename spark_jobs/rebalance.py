@@ -184,12 +184,12 @@ def _made(outcome: GroupOutcome, before: Generation | None, made: Generation) ->
         reason=made.reason,
         after=made.number,
         moved=len(moved),
-        moves=_told(moved),
+        moves=_moves_text(moved),
     )
     return PlannedGroup(changed, encode_generation(made))
 
 
-def _told(moved: Sequence[Move]) -> str:
+def _moves_text(moved: Sequence[Move]) -> str:
     """Return who gets how many queues from whom."""
     ways = Counter((move.before or "nobody", move.after or "nobody") for move in moved)
     return ", ".join(f"{old} → {new}: {count}" for (old, new), count in sorted(ways.items()))

@@ -29,7 +29,7 @@ def show(path: Path, *, everything: bool, as_json: bool) -> None:
     """Print topics, each with its queues and how many messages they hold."""
     with open_store(path, read_only=True) as store:
         found = [
-            _told(store, config)
+            _listed(store, config)
             for name, config in sorted(store.topics().items())
             if everything or not is_system_topic(name)
         ]
@@ -45,7 +45,7 @@ def show(path: Path, *, everything: bool, as_json: bool) -> None:
     Screen().print(table)
 
 
-def _told(store: Store, config: TopicConfig) -> dict[str, Any]:
+def _listed(store: Store, config: TopicConfig) -> dict[str, Any]:
     return {
         "topic": config.name,
         "queues": config.write_queues,
@@ -129,8 +129,8 @@ def create(path: Path, name: str, queues: int | None, *, as_json: bool) -> None:
     with open_store(path) as store:
         before = store.topics().get(name)
         after = store.create_topic(name, queues)
-        told = _told(store, after)
-    _say(told, after, is_changed=before != after, as_json=as_json)
+        listed = _listed(store, after)
+    _say(listed, after, is_changed=before != after, as_json=as_json)
 
 
 def update(
@@ -150,13 +150,13 @@ def update(
         after = store.update_topic(
             name, write_queues=write_queues, read_queues=read_queues, perm=_perm(perm)
         )
-        told = _told(store, after)
-    _say(told, after, is_changed=before != after, as_json=as_json)
+        listed = _listed(store, after)
+    _say(listed, after, is_changed=before != after, as_json=as_json)
 
 
-def _say(told: dict[str, Any], topic: TopicConfig, *, is_changed: bool, as_json: bool) -> None:
+def _say(listed: dict[str, Any], topic: TopicConfig, *, is_changed: bool, as_json: bool) -> None:
     if as_json:
-        print_json(told)
+        print_json(listed)
         return
     queues = count_text(topic.write_queues, "queue")
     if topic.read_queues != topic.write_queues:

@@ -15,7 +15,7 @@ from rocketpy.broker_core.delay.progress import Mark, StagedMove, level_source, 
 from rocketpy.broker_core.delay.restoring import Restoring
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
-from rocketpy.broker_core.storage.consume_queue import last_true
+from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.staging import StagedFile
 from rocketpy.broker_core.storage.store import MessageStore
@@ -58,7 +58,7 @@ def due_end(reader: QueueReader, start: int, end: int, now_ms: int) -> int:
         times = reader.due_times(queue_offset, queue_offset + 1)
         return not len(times) or int(times[0]) <= now_ms
 
-    return last_true(is_due, start, end)
+    return first_false(is_due, start, end)
 
 
 def stage_range(store: MessageStore, wanted: LevelRange, transaction: str) -> StagedMove:

@@ -92,7 +92,7 @@ class BatchCommit:
                 if self.parts.tail.has_intent():
                     settle_intent(self.parts)
                 raise
-            self._let_it_be_there(ledger, head)
+            self._make_visible(ledger, head)
             try:
                 self._finish(ledger, end)
             except (OSError, StoreError):
@@ -146,7 +146,7 @@ class BatchCommit:
             note=self.batch.note,
         )
 
-    def _let_it_be_there(self, ledger: Ledger, head: bytes) -> None:
+    def _make_visible(self, ledger: Ledger, head: bytes) -> None:
         assert ledger.pending is not None
         begin = ledger.pending.begin
         self.parts.log.files.write(begin, head)

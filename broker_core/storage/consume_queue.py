@@ -129,7 +129,7 @@ class ConsumeQueue:
         step = 1
         while low + step < highest and is_written(low + step - 1):
             low, step = low + step, step * 2
-        return last_true(is_written, low, min(low + step, highest))
+        return first_false(is_written, low, min(low + step, highest))
 
     def min_offset(self, log_start: int, end: int) -> QueueOffset:
         """Return the first entry whose record the log still has."""
@@ -138,7 +138,7 @@ class ConsumeQueue:
             unit = self.unit(self.skip_fillers(offset, end))
             return unit is not None and unit.physical_offset < log_start
 
-        found = last_true(is_gone, self.first_offset(), end)
+        found = first_false(is_gone, self.first_offset(), end)
         return QueueOffset(self.skip_fillers(found, end))
 
     def skip_fillers(self, offset: int, end: int) -> int:
@@ -198,7 +198,7 @@ class ConsumeQueue:
         self.files.zero_from(offset * QUEUE_UNIT_SIZE)
 
 
-def last_true(holds: Callable[[int], bool], low: int, high: int) -> int:
+def first_false(holds: Callable[[int], bool], low: int, high: int) -> int:
     """Return the first number from `low` to `high` for which it does not hold, by bisection."""
     while low < high:
         middle = (low + high) // 2

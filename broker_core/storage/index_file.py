@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.lazy import lazy_property
-from rocketpy.broker_core.storage.consume_queue import last_true
+from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.index_slots import ChosenSlots, MappedSlots, SlotRuns
 from rocketpy.broker_core.storage.layout import (
@@ -178,7 +178,9 @@ class IndexFile:
         another slot will take the place of one that a slot still means.
         """
         header = self.header()
-        count = last_true(lambda number: self._place_of(number) < physical_offset, 1, header.count)
+        count = first_false(
+            lambda number: self._place_of(number) < physical_offset, 1, header.count
+        )
         slots = self.read_slots()
         beyond = np.flatnonzero(slots >= count)
         if count < header.count:

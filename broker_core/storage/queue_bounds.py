@@ -11,7 +11,7 @@ import time
 
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import QueueOffset
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, first_false
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, ends_in
@@ -43,7 +43,7 @@ class QueueBounds:
         # In a store that was stopped cleanly such an entry is damaged: reading it says so.
         is_in_use = (self._parts.root / ABORT).exists
         if last is not None and not self._agrees(end - 1, last) and is_in_use():
-            end = QueueOffset(last_true(self._is_readable, self.queue.first_offset(), end - 1))
+            end = QueueOffset(first_false(self._is_readable, self.queue.first_offset(), end - 1))
         low = self._low(end)
         if self._lacks_first_entries(low, end):
             self._restore_front(low)
@@ -133,5 +133,5 @@ class QueueBounds:
             stored = self.timestamp(self.queue.skip_fillers(offset, end))
             return stored is None or (stored <= time_ms if upper else stored < time_ms)
 
-        found = last_true(is_before, low, end)
+        found = first_false(is_before, low, end)
         return QueueOffset(max(found - 1, low) if upper else found)

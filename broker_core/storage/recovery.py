@@ -23,7 +23,7 @@ from rocketpy.broker_core.storage.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, first_false
 from rocketpy.broker_core.storage.consume_queue_ext import is_address
 from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_index
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
@@ -243,7 +243,7 @@ def _cut_dangling(replay: _Replay, queue: ConsumeQueue) -> None:
 
     first, starts = queue.first_offset(), queue.files.starts()
     room = starts[-1] + queue.files.file_size if starts else 0
-    end = last_true(is_before, first, room // QUEUE_UNIT_SIZE)
+    end = first_false(is_before, first, room // QUEUE_UNIT_SIZE)
     while end > first and not _has_record(replay.parts, queue, end - 1):
         end -= 1
     replay.cut_queue(queue, end)

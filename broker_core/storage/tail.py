@@ -22,7 +22,7 @@ from rocketpy.broker_core.storage.layout import (
     INTENT_MAGIC,
     INTENT_STRUCT,
     MARK_STRUCT,
-    TAIL,
+    TAIL_FILE,
     TAIL_FILE_SIZE,
     TAIL_MAGIC,
     TAIL_STRUCT,
@@ -48,7 +48,7 @@ class TailFile:
     """The shared end of the log."""
 
     def __init__(self, root: Path, disk: Disk, *, writable: bool) -> None:
-        self._path, self._disk = root / TAIL, disk
+        self._path, self._disk = root / TAIL_FILE, disk
         self._file: DiskFile | None = None
         is_whole = self._path.exists() and self._path.stat().st_size == TAIL_FILE_SIZE
         if writable and not is_whole:

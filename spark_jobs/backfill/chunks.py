@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rocketpy.broker_core.storage.consume_queue import last_true
+from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
 
 _SPOTS = 16  # of a chunk, to see which topics are in it
@@ -96,5 +96,5 @@ class _Ahead:
         def is_short(steps: int) -> bool:
             return self.size(min(self._start + steps * step, self._end)) < size_bytes
 
-        steps = last_true(is_short, 1, -(-(self._end - self._start) // step))
+        steps = first_false(is_short, 1, -(-(self._end - self._start) // step))
         return self._log.next_record(min(self._start + steps * step, self._end), self._end)

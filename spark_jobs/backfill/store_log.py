@@ -21,7 +21,7 @@ from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNotFoundError
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import TopicTable
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, last_true
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, first_false
 from rocketpy.broker_core.storage.layout import CONFIG, QUEUE_UNIT_SIZE
 from rocketpy.broker_core.storage.reading import is_boundary
 from rocketpy.connector.offsets import MessageQueue
@@ -125,7 +125,7 @@ class StoreLog:
             stored = self.stored_ms(place, end)
             return stored is not None and stored < time_ms
 
-        return self._backend.next_record(last_true(is_before, start, end), end)
+        return self._backend.next_record(first_false(is_before, start, end), end)
 
     # --- queues -----------------------------------------------------------------------------------
 

@@ -221,9 +221,9 @@ def test_every_file_is_documented() -> None:
     paths = " ".join(row[0] for row in table(section("Files")))
     names = (
         layout.COMMIT_LOG, layout.CONSUME_QUEUE, layout.CONSUME_QUEUE_EXT, layout.INDEX,
-        layout.CONFIG, layout.CHECKPOINT, layout.ABORT, layout.LOCK, layout.TAIL, layout.OPENERS,
-        layout.CUT, layout.LEDGER, layout.LEASES, layout.STAGED, layout.REPLAYS, layout.MEMBERS,
-        layout.GENERATIONS, layout.BROADCAST,
+        layout.CONFIG, layout.CHECKPOINT, layout.ABORT, layout.LOCK, layout.TAIL_FILE,
+        layout.OPENERS, layout.CUT, layout.LEDGER, layout.LEASES, layout.STAGED,
+        layout.REPLAYS, layout.MEMBERS, layout.GENERATIONS, layout.BROADCAST,
     )  # fmt: skip
     for name in names:
         assert re.search(rf"`{re.escape(name)}[`/]", paths), name

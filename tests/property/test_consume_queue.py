@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, last_true
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, first_false
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT
 
@@ -88,4 +88,4 @@ def test_what_was_cut_is_not_there_any_more(count: int, file_entries: int, cut: 
 def test_bisection_finds_where_it_ceases_to_hold(low: int, length: int, bound: int) -> None:
     high = low + length
     expected = min(max(bound, low), high)
-    assert last_true(lambda number: number < bound, low, high) == expected
+    assert first_false(lambda number: number < bound, low, high) == expected

@@ -26,7 +26,7 @@ from rocketpy.broker_core.storage.layout import (
     OURS,
     QUEUE_ENDS,
     STAGED,
-    TAIL,
+    TAIL_FILE,
     file_name,
 )
 from rocketpy.broker_core.storage.recovery import Progress
@@ -35,7 +35,7 @@ _CHUNK = 4 << 20
 # What is made anew, what belongs to those who have the store open, and what a repair replaced.
 _LEFT_OUT = {
     *(CHECKPOINT, COMMIT_LOG, CONSUME_QUEUE, CONSUME_QUEUE_EXT, INDEX),
-    *(ABORT, f"{ABORT}.bak", LOCK, TAIL, OPENERS, QUEUE_ENDS, CUT, STAGED),
+    *(ABORT, f"{ABORT}.bak", LOCK, TAIL_FILE, OPENERS, QUEUE_ENDS, CUT, STAGED),
 }
 
 

@@ -53,7 +53,7 @@ from rocketpy.broker_core.storage.layout import (
     LOCK,
     OURS,
     QUEUE_ENDS,
-    TAIL,
+    TAIL_FILE,
     file_name,
 )
 from rocketpy.broker_core.storage.lock import Openers, lock_of
@@ -68,7 +68,14 @@ from rocketpy.broker_core.storage.support import adapt, is_store, refuse_unsuppo
 from rocketpy.broker_core.storage.tail import TailFile, TailState
 
 REPLACED = "replaced-"  # and a time: folders under rocketpy/
-_MOVED = (CHECKPOINT, TAIL, QUEUE_ENDS, CONSUME_QUEUE, CONSUME_QUEUE_EXT, INDEX)  # in this order
+_MOVED = (
+    CHECKPOINT,
+    TAIL_FILE,
+    QUEUE_ENDS,
+    CONSUME_QUEUE,
+    CONSUME_QUEUE_EXT,
+    INDEX,
+)  # in this order
 _LOCK_TIMEOUT_S = 1.0
 
 RepairProgress = Callable[[str, int, int], None]  # what is done, bytes done, bytes in all

@@ -82,7 +82,7 @@ class IndexCheck:
                     reasons[some] = self._judge(part[some], low, header)
             # Gravest of all, for the order: chains lead from one entry to the other.
             reasons[part["previous"] != _chain(part["key_hash"], first, newest)] = 1
-            yield from _told(file, first, reasons)
+            yield from _problems_at(file, first, reasons)
         yield from self._slots(file, count, newest)
         yield from self._header(file, count, header, int(np.count_nonzero(newest)))
         yield from self._uncounted(file, max(count, 1))
@@ -219,7 +219,7 @@ def _settled(file: IndexFile, number: int, count: int) -> int:
     return number
 
 
-def _told(file: IndexFile, first: int, reasons: npt.NDArray[np.intp]) -> Iterator[Problem]:
+def _problems_at(file: IndexFile, first: int, reasons: npt.NDArray[np.intp]) -> Iterator[Problem]:
     for number, (invariant, reason) in enumerate(_REASONS, start=1):
         for low, high in runs(np.flatnonzero(reasons == number)):
             name = f"entry {first + low}"

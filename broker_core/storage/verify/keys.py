@@ -19,7 +19,7 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.sys_flags import indexed
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.message import TAGS
-from rocketpy.broker_core.storage.consume_queue import last_true
+from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.index_file import IndexFile, seconds_since
 from rocketpy.broker_core.storage.layout import INDEX_ENTRY
 from rocketpy.broker_core.storage.parts import StoreParts
@@ -141,7 +141,7 @@ class KeyCheck:
     def _match(self, records: SoundRecords, keys: Ints) -> None:
         """Find the keys of records, as row << 32 | hash, in whatever order; note what is not."""
         low, high = int(records.places[0]), int(records.places[-1])
-        self._next = last_true(lambda at: self._entries.place(at) < low, 0, len(self._entries))
+        self._next = first_false(lambda at: self._entries.place(at) < low, 0, len(self._entries))
         entries = self._entries.read(self._next, self._next + 4 * len(keys) + _PART)
         places = entries["physical_offset"].astype(np.int64)
         ours = int(np.argmax(np.append(places > high, True)))

@@ -19,7 +19,7 @@ from rocketpy.broker_core.storage.layout import (
     LOCK,
     LOCK_TEXT,
     MARK_STRUCT,
-    TAIL,
+    TAIL_FILE,
     TAIL_FILE_SIZE,
     TAIL_MAGIC,
     TAIL_STRUCT,
@@ -38,7 +38,7 @@ _MARKS = {"durable": FLUSHED_AT, "indexed": INDEXED_AT}  # in the order of their
 
 def check_tail(parts: StoreParts, outline: LogOutline, log_end: LogEnd) -> Iterator[Problem]:
     """I6: the tail ends where the log ends, or where another broker took over from us."""
-    path = parts.root / TAIL
+    path = parts.root / TAIL_FILE
     if not path.exists():
         return  # a store that only Apache's broker has written
     data = path.read_bytes()
@@ -131,7 +131,9 @@ def check_ledger(parts: StoreParts) -> Iterator[Problem]:
     except CorruptStoreError as error:
         yield Problem("I13", parts.root / LEDGER, error.offset, error.reason)
     if parts.tail.has_intent() and parts.tail.intent() is None:
-        yield Problem("I13", parts.root / TAIL, INTENT_AT, "the intent does not match its check")
+        yield Problem(
+            "I13", parts.root / TAIL_FILE, INTENT_AT, "the intent does not match its check"
+        )
 
 
 def check_lock(parts: StoreParts) -> Iterator[Problem]:

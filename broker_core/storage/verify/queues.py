@@ -121,7 +121,7 @@ class QueueCheck:
                         if reasons.any() and not self._calm.is_clean():
                             # An append that failed meanwhile has taken its entries back.
                             reasons[_read(file, at - first, until - first) != part] = 0
-                        yield from _told(file, at, first, reasons)
+                        yield from _problems_at(file, at, first, reasons)
                         is_begun = is_begun or has_row
                     is_begun = is_begun or is_right
                 behind = first + count
@@ -221,7 +221,7 @@ def _read(file: DiskFile, first: int, end: int) -> npt.NDArray[Any]:
     return np.frombuffer(data[: len(data) // QUEUE_UNIT_SIZE * QUEUE_UNIT_SIZE], QUEUE_UNIT)
 
 
-def _told(
+def _problems_at(
     file: DiskFile, first: int, file_first: int, reasons: npt.NDArray[np.intp]
 ) -> Iterator[Problem]:
     for number, (invariant, reason) in enumerate(_REASONS, start=1):

@@ -35,9 +35,7 @@ def left(store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         shutil.copytree(store.path, tmp_path / "left")
         raise Dead
 
-    monkeypatch.setattr(
-        "rocketpy.broker_core.storage.batch_commit.BatchCommit._let_it_be_there", die
-    )
+    monkeypatch.setattr("rocketpy.broker_core.storage.batch_commit.BatchCommit._make_visible", die)
     with pytest.raises(Dead):
         store._store.commit_batch(StagedBatch(files=[file], writer="q", number=0))
     monkeypatch.undo()
