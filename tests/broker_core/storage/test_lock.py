@@ -205,15 +205,18 @@ def test_a_descriptor_of_the_lock_is_not_inherited(path: Path) -> None:
 
 
 KEEP_TAKING = """
-import sys, threading
+import mmap, sys, threading, time
 from pathlib import Path
 from rocketpy.broker_core.storage.lock import lock_of
 lock = lock_of(Path(sys.argv[1]))
+file = open(sys.argv[2], "r+b")
+taken = mmap.mmap(file.fileno(), 8)
 
 def take():
     while True:
         with lock.held(60):
-            sum(range(200))
+            taken[:8] = (int.from_bytes(taken[:8], "big") + 1).to_bytes(8, "big")
+            time.sleep(0.01)  # the others wait for it meanwhile
 
 for _ in range(3):
     threading.Thread(target=take, daemon=True).start()
@@ -223,16 +226,24 @@ sys.stdin.read()
 
 
 @pytest.mark.usefixtures("store")
-def test_threads_of_another_process_do_not_keep_the_lock_among_themselves(path: Path) -> None:
-    command = [sys.executable, "-c", KEEP_TAKING, str(path)]
+def test_threads_of_another_process_do_not_keep_the_lock_among_themselves(
+    path: Path, tmp_path: Path
+) -> None:
+    taken = tmp_path / "taken"
+    taken.write_bytes(bytes(8))
+    command = [sys.executable, "-c", KEEP_TAKING, str(path), str(taken)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         assert process.stdout.readline() == b"taking\n"
-        for _ in range(20):
-            with lock_of(path).held(10):
-                pass
+        passed_over = 0
+        for _ in range(30):
+            time.sleep(0.02)  # they have it again
+            before = int.from_bytes(taken.read_bytes(), "big")
+            with lock_of(path).held(60):
+                passed_over += int.from_bytes(taken.read_bytes(), "big") - before
         process.stdin.close()
+    assert passed_over < 150
 
 
 def test_verify_does_not_lose_the_lock_of_its_own_process(
