@@ -19,6 +19,7 @@ import delay
 import pyarrow as pa
 import rebalance
 import store
+import whole_store
 from measure import Figure
 from rich.console import Console
 from rich.table import Table
@@ -26,7 +27,12 @@ from spark import side_by_side
 
 Parts = Mapping[str, Callable[[], Iterator[Figure]]]
 ON_ONE_CORE = {"codec": codec.figures, "store": store.figures}
-JOBS = {"delay": delay.figures, "rebalance": rebalance.figures, "backfill": backfill.figures}
+JOBS = {
+    "delay": delay.figures,
+    "rebalance": rebalance.figures,
+    "backfill": backfill.figures,
+    "whole": whole_store.figures,
+}
 PARTS = (*ON_ONE_CORE, "spark", *JOBS)
 
 
