@@ -16,7 +16,7 @@ from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.filters import SqlFilter
-from rocketpy.broker_core.intake import Intake
+from rocketpy.broker_core.intake.table import Intake
 from rocketpy.broker_core.storage.reading import BATCH_ROWS
 
 ROWS = 1_000_000

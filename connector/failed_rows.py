@@ -1,8 +1,8 @@
 """`rocketpy.send_back`: rows that a query could not deal with go back to their group.
 
 Tasks read the original messages by their position and stage copies; the driver commits all of them
-at once, and a batch that Spark runs again once only (storage/ledger.py). The rules are those of
-broker_core/retry: retry topic with a growing delay, in the end the dead letters.
+at once, and a batch that Spark runs again once only (storage/batches/ledger.py). The rules are
+those of broker_core/retry: retry topic with a growing delay, in the end the dead letters.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from pyspark.sql.types import IntegralType, StringType
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
+from rocketpy.broker_core.intake.staged import commit
 from rocketpy.broker_core.retry.rules import CAUSE_LIMIT, RetryRule
 from rocketpy.broker_core.retry.settings import group_settings
 from rocketpy.broker_core.retry.stage import CopyStage
 from rocketpy.broker_core.retry.tables import stage_sent_back
-from rocketpy.broker_core.staged import commit
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
+from rocketpy.broker_core.storage.batches.ledger import read_ledger
+from rocketpy.broker_core.storage.batches.staging import remove_staged
 from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
-from rocketpy.broker_core.storage.ledger import read_ledger
-from rocketpy.broker_core.storage.staging import remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.worker import tuned_task

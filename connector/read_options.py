@@ -10,13 +10,13 @@ from dataclasses import replace as with_changes
 
 from rocketpy.broker_core.errors import FilterSyntaxError, GroupNameError, MessageRefusedError
 from rocketpy.broker_core.filters import SqlFilter
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.metadata.names import (
     check_group_name,
     is_reserved_topic,
     is_system_topic,
     retry_topic,
 )
-from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.member_options import MemberOptions
 from rocketpy.connector.offsets import parse_queue
 from rocketpy.connector.option_tables import READ_OPTIONS

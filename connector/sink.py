@@ -1,7 +1,7 @@
 """`df.write` and `df.writeStream` with `format("rocketpy")`: each batch whole, and once.
 
 Tasks stage their rows in the store's folder; the driver's commit appends all of them or, if this
-batch of this query is the last one in the store already, none. See broker_core/staged.py.
+batch of this query is the last one in the store already, none. See broker_core/intake/staged.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.storage.existing import refuse_unsupported
 from rocketpy.broker_core.storage.identity import StoreIdentity, make_identity, require_same
-from rocketpy.broker_core.storage.support import refuse_unsupported
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.worker import tuned_task
 from rocketpy.connector.write_columns import check_columns
@@ -144,7 +144,7 @@ def _stage(
     transaction: str,
     batches: Iterable[pa.RecordBatch],
 ) -> StagedRows:
-    from rocketpy.broker_core.staged import TaskStage
+    from rocketpy.broker_core.intake.staged import TaskStage
 
     require_same(Path(options.path), store)
     context = TaskContext.get()
@@ -179,8 +179,8 @@ def _files(messages: Messages) -> list[Path]:
 def _commit(
     options: WriteOptions, messages: Messages, writer: WriterName | None, number: int
 ) -> None:
-    from rocketpy.broker_core.staged import commit
-    from rocketpy.broker_core.storage.batch_commit import StagedBatch
+    from rocketpy.broker_core.intake.staged import commit
+    from rocketpy.broker_core.storage.batches.commit import StagedBatch
 
     files, root = _files(messages), Path(options.path)
     for seen in {staged.store for staged in _staged(messages)}:
@@ -192,6 +192,6 @@ def _commit(
 
 
 def _remove(options: WriteOptions, transactions: Iterable[str]) -> None:
-    from rocketpy.broker_core.storage.staging import remove_staged
+    from rocketpy.broker_core.storage.batches.staging import remove_staged
 
     remove_staged(Path(options.path), transactions)

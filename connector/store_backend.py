@@ -22,21 +22,21 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.rebalance.broadcast import (
     read_broadcast_offsets,
     write_broadcast_offsets,
 )
 from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
-from rocketpy.broker_core.selection import Selection
 from rocketpy.broker_core.storage.consume_queue import first_false
+from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.broker_core.storage.lock import lock_of
 from rocketpy.broker_core.storage.lookup import find_by_keys, records_at
 from rocketpy.broker_core.storage.reading import QueueReader
+from rocketpy.broker_core.storage.selection import Selection
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.support import is_store
-from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.log_backend import LogBackend
 from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.planning import QueueRange

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNotFoundError
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.metadata.names import (
     is_dead_letter_topic,
     is_reserved_topic,
@@ -16,7 +17,6 @@ from rocketpy.broker_core.metadata.names import (
 )
 from rocketpy.broker_core.storage.consume_queue_ext import resolve
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
-from rocketpy.broker_core.tags import TagFilter
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.schema import GROUP_COLUMNS, INDEX_COLUMNS, QUEUE_COLUMNS, TOPIC_COLUMNS

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from rocketpy.broker_core.errors import RocketPyError, StoreNotFoundError
-from rocketpy.broker_core.storage.support import is_store
+from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.connector.session import start_spark
 
 _STDERR = 2

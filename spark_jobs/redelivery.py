@@ -28,6 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.delay.lease import DEFAULT_MS, Lease
 from rocketpy.broker_core.delay.progress import StagedMove, commit_moves, level_source, publish
 from rocketpy.broker_core.errors import (
     CorruptStoreError,
@@ -35,9 +36,8 @@ from rocketpy.broker_core.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from rocketpy.broker_core.lease import DEFAULT_MS, Lease
+from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.support import is_store
 from rocketpy.broker_core.store_path import store_path
 from rocketpy.spark_jobs.level_source import FORMAT, LevelSource
 

@@ -21,12 +21,12 @@ from pyspark.sql import functions as F
 
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.errors import MessageRefusedError, StoreError, TopicNotFoundError
+from rocketpy.broker_core.intake.staged import commit
 from rocketpy.broker_core.retry.journal import Chunk, ReplayJournal
 from rocketpy.broker_core.retry.replay import ReplayRule
-from rocketpy.broker_core.staged import commit
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
-from rocketpy.broker_core.storage.ledger import read_ledger
-from rocketpy.broker_core.storage.staging import remove_staged
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
+from rocketpy.broker_core.storage.batches.ledger import read_ledger
+from rocketpy.broker_core.storage.batches.staging import remove_staged
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
 from rocketpy.spark_jobs.replay_tasks import ReplayTasks, opened

@@ -20,7 +20,7 @@ from pyspark.sql.types import IntegralType
 
 from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
 from rocketpy.broker_core.embedded import open as open_store
-from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.broker_core.storage.batches.ledger import read_ledger
 from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
 from rocketpy.connector.writer_names import WriterName, writer_name

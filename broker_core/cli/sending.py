@@ -17,7 +17,7 @@ from rocketpy.broker_core.cli.terminal import count_text, counting, print_json
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import TopicNotFoundError
-from rocketpy.broker_core.storage.support import is_store
+from rocketpy.broker_core.storage.existing import is_store
 
 _LINES_AT_ONCE = 10_000
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.filters import SqlFilter, in_maps
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.message import KEY_SEPARATOR
 from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
-from rocketpy.broker_core.tags import TagFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.delay.levels import LevelRange, due_ranges, stage_range
 from rocketpy.broker_core.delay.progress import (
     TIMER,
@@ -20,8 +21,7 @@ from rocketpy.broker_core.delay.progress import (
 )
 from rocketpy.broker_core.delay.timers import TimerIndex
 from rocketpy.broker_core.errors import DeliveryMovedError, StoreError
-from rocketpy.broker_core.lease import Lease
-from rocketpy.broker_core.storage.staging import remove_staged
+from rocketpy.broker_core.storage.batches.staging import remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from rocketpy.broker_core.delay.progress import Mark, StagedMove, level_source, 
 from rocketpy.broker_core.delay.restoring import Restoring
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.storage.batches.staging import StagedFile
 from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.reading import QueueReader
-from rocketpy.broker_core.storage.staging import StagedFile
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.writer import EncodedBatch
 

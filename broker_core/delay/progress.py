@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from rocketpy.broker_core.errors import DeliveryMovedError
 from rocketpy.broker_core.metadata import TimerCheckpoint
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
-from rocketpy.broker_core.storage.ledger import Ledger, read_ledger
-from rocketpy.broker_core.storage.staging import remove_staged
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
+from rocketpy.broker_core.storage.batches.ledger import Ledger, read_ledger
+from rocketpy.broker_core.storage.batches.staging import remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
 
 WRITER = "delivery"

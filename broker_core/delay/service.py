@@ -8,6 +8,7 @@ import time
 from types import TracebackType
 
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.errors import (
     LeaseHeldError,
     LeaseLostError,
@@ -15,7 +16,6 @@ from rocketpy.broker_core.errors import (
     StoreClosedError,
     StoreLockedError,
 )
-from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.delay.levels import stage
 from rocketpy.broker_core.delay.progress import TIMER, Mark, StagedMove, TimerMark
 from rocketpy.broker_core.delay.restoring import Restoring
+from rocketpy.broker_core.intake.waiting import TIMER_PRECISION_MS
 from rocketpy.broker_core.message import (
     TIMER_DELETE_KEY,
     TIMER_DEQUEUE_MS,
@@ -31,7 +32,6 @@ from rocketpy.broker_core.message import (
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.waiting import TIMER_PRECISION_MS
 
 log = logging.getLogger(__name__)
 

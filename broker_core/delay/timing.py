@@ -1,8 +1,9 @@
 """How a message waits for its delivery time: in the timer topic, and how it is recalled from there.
 
-What is stored is what Apache's broker 5.x stores (see waiting.py for the rounding). A recall is a
-message itself, one that waits for the same second and names the unique key of the other. A handle
-names a waiting message as Apache's brokers and clients do: base64 of `v1 topic broker time key`.
+What is stored is what Apache's broker 5.x stores (see intake/waiting.py for the rounding). A recall
+is a message itself, one that waits for the same second and names the unique key of the other. A
+handle names a waiting message as Apache's brokers and clients do: base64 of
+`v1 topic broker time key`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.intake.waiting import timer_out_ms, too_far
 from rocketpy.broker_core.message import (
     REAL_QUEUE,
     REAL_TOPIC,
@@ -24,7 +26,6 @@ from rocketpy.broker_core.message import (
     Message,
 )
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC
-from rocketpy.broker_core.waiting import timer_out_ms, too_far
 
 _VERSION, _RECALL_TAG, _RECALL_BODY = "v1", "_RECALL_TAG_", b"0"
 

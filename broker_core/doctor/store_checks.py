@@ -11,9 +11,9 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.errors import RocketPyError, UnsupportedStoreError
+from rocketpy.broker_core.storage.existing import is_store, refuse_unsupported
 from rocketpy.broker_core.storage.statistics import StoreStatistics, statistics
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.support import is_store, refuse_unsupported
 from rocketpy.broker_core.storage.verify import verify
 
 _WHOLE_CHECK_BYTES = 1 << 30  # above it, only `rocketpy store verify` reads every byte

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.delay.service import DeliveryService
 from rocketpy.broker_core.delay.timing import RecallHandle, recalling
 from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.sending import Receipt, Sending
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC
 
 

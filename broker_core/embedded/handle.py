@@ -7,9 +7,9 @@ from pathlib import Path
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.errors import ReadOnlyStoreError, TopicNotFoundError
+from rocketpy.broker_core.intake.waiting import system_queues
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.waiting import system_queues
 
 
 @guarded

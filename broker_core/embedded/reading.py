@@ -22,12 +22,12 @@ from rocketpy.broker_core.filters import (
     SqlFilter,
     Where,
 )
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.moments import Time, milliseconds
-from rocketpy.broker_core.selection import Offsets, Selection
 from rocketpy.broker_core.storage.lookup import find_by_keys, read_one
 from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, scan
-from rocketpy.broker_core.tags import TagFilter
+from rocketpy.broker_core.storage.selection import Offsets, Selection
 
 
 @guarded

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from rocketpy.broker_core.composing import check_limits
 from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.embedded.sending import Receipt
@@ -16,6 +15,7 @@ from rocketpy.broker_core.errors import (
     OffsetOutOfRangeError,
     QueueNotFoundError,
 )
+from rocketpy.broker_core.intake.single import check_limits
 from rocketpy.broker_core.message import DELAY, Message, offset_id, parse_offset_id
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.retry.rules import DEAD_LETTER_QUEUES, RetryRule, sent_back

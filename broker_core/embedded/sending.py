@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rocketpy.broker_core.composing import check_limits, message_properties, stored_body
 from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.delay.timing import handle_of, timed
 from rocketpy.broker_core.embedded.boundary import guarded
@@ -19,7 +18,8 @@ from rocketpy.broker_core.errors import (
     QueueNotFoundError,
     TopicNotFoundError,
 )
-from rocketpy.broker_core.intake import Intake, MessageData, queue_of, refuse_system_topic
+from rocketpy.broker_core.intake.single import check_limits, message_properties, stored_body
+from rocketpy.broker_core.intake.table import Intake, MessageData, queue_of, refuse_system_topic
 from rocketpy.broker_core.message import Message, offset_id
 from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.moments import Time, milliseconds

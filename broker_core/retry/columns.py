@@ -15,7 +15,7 @@ from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
-from rocketpy.broker_core.intake import take_out
+from rocketpy.broker_core.intake.table import take_out
 from rocketpy.broker_core.message import (
     CAUSE,
     DELAY,

@@ -2,8 +2,8 @@
 
 One process at a time holds the journal, by a lock that its death gives up. Before a chunk is
 committed its positions are noted here; whether it is in the log is known to the ledger alone
-(storage/ledger.py). So whoever comes after a crash knows exactly which messages were replayed, and
-can finish the audit. The journal has an id of its own, which moves with the store.
+(storage/batches/ledger.py). So whoever comes after a crash knows exactly which messages were
+replayed, and can finish the audit. The journal has an id of its own, which moves with the store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Copies of stored messages on their way: read by position, staged in one file by one task.
 
-Nothing of it can be read before the batch is committed: see staged.py. A task may die at any time.
+Nothing of it can be read before the batch is committed: see intake/staged.py. A task may die at
+any time.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import QueueNotFoundError, TopicNotFoundError
+from rocketpy.broker_core.storage.batches.staging import StagedFile
 from rocketpy.broker_core.storage.reading import QueueReader
-from rocketpy.broker_core.storage.staging import StagedFile
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.writer import EncodedBatch
 

@@ -221,7 +221,7 @@ def _due_times(levels: pa.Array, stored: Ints, codes: Ints, config: StoreConfig)
 def stored_codes(topic: str, codes: Ints, stored_ms: int) -> Ints:
     """Return the tag codes of an encoded batch once it is known when it is stored.
 
-    Those of the schedule topic are delays until then: see waiting.py.
+    Those of the schedule topic are delays until then: see intake/waiting.py.
     """
     return codes + stored_ms if topic == SCHEDULE_TOPIC else codes
 

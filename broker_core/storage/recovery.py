@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import PhysicalOffset
+from rocketpy.broker_core.storage.batches.intent import settle_intent
 from rocketpy.broker_core.storage.checkpoint import (
     Checkpoint,
     read_checkpoint,
@@ -27,7 +28,6 @@ from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, first_false
 from rocketpy.broker_core.storage.consume_queue_ext import is_address
 from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_index
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
-from rocketpy.broker_core.storage.intent import settle_intent
 from rocketpy.broker_core.storage.layout import CUT, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueKey

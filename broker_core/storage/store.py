@@ -31,21 +31,21 @@ from rocketpy.broker_core.metadata import (
     TopicConfig,
     TopicTable,
 )
-from rocketpy.broker_core.storage.batch_commit import BatchCommit, StagedBatch
+from rocketpy.broker_core.storage.batches.commit import BatchCommit, StagedBatch
+from rocketpy.broker_core.storage.batches.ledger import Ledger, Note, read_ledger, write_ledger
+from rocketpy.broker_core.storage.batches.staging import staged_topics
+from rocketpy.broker_core.storage.checkpoint import make_checkpoint
 from rocketpy.broker_core.storage.disk import Disk, remove_unfinished
 from rocketpy.broker_core.storage.dispatch import PlacedOne
-from rocketpy.broker_core.storage.durability import make_checkpoint
+from rocketpy.broker_core.storage.existing import adapt, is_store, note_sizes, refuse_unsupported
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.identity import note_identity
 from rocketpy.broker_core.storage.indexing import is_behind
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
-from rocketpy.broker_core.storage.ledger import Ledger, Note, read_ledger, write_ledger
 from rocketpy.broker_core.storage.lock import Openers, forks, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
-from rocketpy.broker_core.storage.staging import staged_topics
-from rocketpy.broker_core.storage.support import adapt, is_store, note_sizes, refuse_unsupported
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
 from rocketpy.broker_core.store_path import store_path

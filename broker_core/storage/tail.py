@@ -122,7 +122,7 @@ class TailFile:
         return int(number) if number == ~complement else None
 
     def has_intent(self) -> bool:
-        """Whether a batch is being committed, or was when its committer died: see intent.py."""
+        """Whether a batch is being committed, or was when its committer died (see intent.py)."""
         file = self._file or self._found()
         if file is None or file.size < TAIL_FILE_SIZE:
             return False

@@ -25,7 +25,7 @@ from rocketpy.broker_core.metadata.names import (
     RETRY_TOPIC_PREFIX,
     check_group_name,
 )
-from rocketpy.broker_core.storage.support import is_store
+from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.store_path import store_path as folder_of
 from rocketpy.connector import store_views
 from rocketpy.connector.store_backend import StoreBackend

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
     from rocketpy.broker_core.storage.identity import OtherStoreError
-    from rocketpy.broker_core.storage.ledger import StaleBatchError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
     from rocketpy.broker_core.store_path import StorePathError
     from rocketpy.connector.data_loss import DataLossError
@@ -118,7 +118,7 @@ __all__ = [
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
     "StorePathError": "rocketpy.broker_core.store_path",
-    "StaleBatchError": "rocketpy.broker_core.storage.ledger",
+    "StaleBatchError": "rocketpy.broker_core.storage.batches.ledger",
     "OtherStoreError": "rocketpy.broker_core.storage.identity",
     "UnreachableError": "rocketpy.connector.topics",
     "QueuesHeldError": "rocketpy.connector.membership",

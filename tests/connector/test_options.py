@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.connector.test_member_options import BAD as MEMBER_BAD
 
-from rocketpy.broker_core.tags import TagFilter
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.connector.option_tables import READ_OPTIONS
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.positions import AtTime, ByQueue, Place, TimesByQueue

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from tests.broker_core.storage.test_lock import held_elsewhere
 
 import rocketpy
-from rocketpy.broker_core.intake import queue_of
+from rocketpy.broker_core.intake.table import queue_of
+from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.layout import STAGED
-from rocketpy.broker_core.storage.support import is_store
 
 
 def sink(frame: DataFrame, store: rocketpy.Store, **options: object) -> DataFrameWriter:

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import rocketpy
+from rocketpy.broker_core.storage.batches.ledger import Ledger, read_ledger, write_ledger
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import STAGED
-from rocketpy.broker_core.storage.ledger import Ledger, read_ledger, write_ledger
 
 
 class Lines:

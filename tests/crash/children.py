@@ -15,7 +15,7 @@ from typing import Literal
 
 from tests.crash.workload import Id
 
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
 
 _PROJECT = Path(__file__).parents[2]
 

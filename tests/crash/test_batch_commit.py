@@ -17,8 +17,8 @@ from tests.crash.test_power_loss import SlowClock, open_store
 from tests.crash.workload import TOPICS, Id
 
 import rocketpy
-from rocketpy.broker_core.staged import TaskStage
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.intake.staged import TaskStage
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
 
 pytestmark = pytest.mark.crash
 

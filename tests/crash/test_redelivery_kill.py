@@ -17,9 +17,9 @@ from tests.crash.test_spark_kill import kill_session
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.errors import LeaseHeldError
-from rocketpy.broker_core.lease import Lease
-from rocketpy.broker_core.storage.ledger import read_ledger
+from rocketpy.broker_core.storage.batches.ledger import read_ledger
 
 pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.soak]
 

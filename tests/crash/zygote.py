@@ -21,8 +21,8 @@ from tests.crash.killing_disk import KillingDisk
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock, SystemClock
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
-from rocketpy.broker_core.lease import Lease
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.delay.lease import Lease
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.writer import Writer
 

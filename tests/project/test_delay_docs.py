@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from rocketpy.broker_core.config import DELAY_LEVELS, StoreConfig
+from rocketpy.broker_core.delay.lease import DEFAULT_MS
 from rocketpy.broker_core.delay.progress import TIMER, TimerMark, level_source
-from rocketpy.broker_core.lease import DEFAULT_MS
 from rocketpy.broker_core.message import (
     DELAY,
     REAL_QUEUE,

@@ -13,7 +13,7 @@ import pytest
 from rocketpy.broker_core.codec import layout as record_layout
 from rocketpy.broker_core.storage import layout
 from rocketpy.broker_core.storage import verify as verify_package
-from rocketpy.broker_core.storage.ledger import MOST_WRITERS, PendingBatch
+from rocketpy.broker_core.storage.batches.ledger import MOST_WRITERS, PendingBatch
 from rocketpy.broker_core.storage.repair.padding import PADDING_TOPIC
 
 ROOT = Path(__file__).resolve().parents[2]

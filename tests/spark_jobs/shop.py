@@ -12,7 +12,7 @@ import pyarrow as pa
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.codec.layout import SysFlag
-from rocketpy.broker_core.composing import message_properties
+from rocketpy.broker_core.intake.single import message_properties
 from rocketpy.broker_core.message import Message
 
 T0 = 1_699_999_980_000  # a whole minute

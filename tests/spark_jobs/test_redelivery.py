@@ -12,9 +12,9 @@ import rocketpy
 import rocketpy.spark_jobs.cli  # adds its commands
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.delay.delivery import LEASE
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.delay.levels import LevelRange
 from rocketpy.broker_core.errors import CorruptStoreError, LeaseHeldError, StoreNotFoundError
-from rocketpy.broker_core.lease import Lease
 from rocketpy.spark_jobs.level_source import cut
 from rocketpy.spark_jobs.redelivery import Redelivery
 

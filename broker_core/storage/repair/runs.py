@@ -34,14 +34,19 @@ from rocketpy.broker_core.errors import (
 )
 from rocketpy.broker_core.message import PhysicalOffset
 from rocketpy.broker_core.metadata import ConfigFile, TopicTable
-from rocketpy.broker_core.storage.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from rocketpy.broker_core.storage.batches.intent import settle_batch
+from rocketpy.broker_core.storage.checkpoint import (
+    Checkpoint,
+    make_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.durability import make_checkpoint
+from rocketpy.broker_core.storage.existing import adapt, is_store, refuse_unsupported
 from rocketpy.broker_core.storage.file_sequence import file_starts
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.indexing import mark_indexed
-from rocketpy.broker_core.storage.intent import settle_batch
 from rocketpy.broker_core.storage.layout import (
     ABORT,
     CHECKPOINT,
@@ -64,7 +69,6 @@ from rocketpy.broker_core.storage.repair.copying import copy_log, copy_other_fil
 from rocketpy.broker_core.storage.repair.mend import KeepCopy, LogMender, SkippedRange
 from rocketpy.broker_core.storage.repair.placeholders import Gap, LostOffsets, place
 from rocketpy.broker_core.storage.repair.rebuild import Rebuild
-from rocketpy.broker_core.storage.support import adapt, is_store, refuse_unsupported
 from rocketpy.broker_core.storage.tail import TailFile, TailState
 
 REPLACED = "replaced-"  # and a time: folders under rocketpy/

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.storage.batches.ledger import read_ledger
 from rocketpy.broker_core.storage.checkpoint import Checkpoint
 from rocketpy.broker_core.storage.layout import (
     CHECKPOINT,
@@ -24,7 +25,6 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_MAGIC,
     TAIL_STRUCT,
 )
-from rocketpy.broker_core.storage.ledger import read_ledger
 from rocketpy.broker_core.storage.lock import lock_text
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.tail import check_of

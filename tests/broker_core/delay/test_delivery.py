@@ -14,11 +14,11 @@ import pytest
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.delay.levels import due_ranges, stage_range
 from rocketpy.broker_core.delay.progress import commit_moves, read_marks
 from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.errors import CorruptStoreError, DeliveryMovedError, LeaseLostError
-from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.message import Host, Message
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.reading import QueueReader

@@ -10,8 +10,8 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.delay.delivery import LEASE
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.errors import LeaseHeldError, LeaseLostError
-from rocketpy.broker_core.lease import Lease
 
 CONFIG = rocketpy.StoreConfig(delay_levels="1s 2s", retention_hours=None)
 

@@ -13,11 +13,11 @@ import pytest
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.delay.progress import TIMER, TimerMark, read_marks
 from rocketpy.broker_core.delay.timing import timed
 from rocketpy.broker_core.embedded import Receipt
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import TimerCheckpoint
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC

@@ -7,8 +7,8 @@ import pytest
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.timing import RecallHandle, handle_of, recalling, timed
 from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.intake.waiting import TIMER_PRECISION_MS
 from rocketpy.broker_core.message import Message
-from rocketpy.broker_core.waiting import TIMER_PRECISION_MS
 
 CONFIG = StoreConfig()
 ORDER = Message(topic="orders", queue_id=2, stored_body=b"1", properties={"UNIQ_KEY": "UK"})

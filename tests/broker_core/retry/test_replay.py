@@ -10,11 +10,11 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
-from rocketpy.broker_core.intake import queue_of
+from rocketpy.broker_core.intake.staged import commit
+from rocketpy.broker_core.intake.table import queue_of
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.broker_core.retry.stage import CopyStage
-from rocketpy.broker_core.staged import commit
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
 
 
 def replay(store: rocketpy.Store, queues: dict[str, int], to: str | None = None) -> pa.Table:

@@ -16,12 +16,12 @@ from rocketpy.broker_core.errors import (
     RocketPyError,
     TopicNotFoundError,
 )
+from rocketpy.broker_core.intake.staged import commit
 from rocketpy.broker_core.metadata import GroupConfig
 from rocketpy.broker_core.retry.columns import sent_back_batches
 from rocketpy.broker_core.retry.rules import RetryRule
 from rocketpy.broker_core.retry.stage import CopyStage
-from rocketpy.broker_core.staged import commit
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
 from rocketpy.broker_core.storage.layout import STAGED
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"

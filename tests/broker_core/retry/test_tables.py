@@ -11,12 +11,12 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError, RocketPyError
+from rocketpy.broker_core.intake.staged import commit
 from rocketpy.broker_core.metadata import GroupConfig
 from rocketpy.broker_core.retry.rules import RetryRule
 from rocketpy.broker_core.retry.stage import CopyStage
 from rocketpy.broker_core.retry.tables import stage_sent_back
-from rocketpy.broker_core.staged import commit
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
 
 Place = tuple[str | None, int | None, int | None, str | None, str | None]
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,27 @@ def test_a_checkpoint_is_made_now_and_then(path: Path, small: rocketpy.StoreConf
         store.create_topic("t", queues=1)
         stored_ms = store.send("t", b"x").stored_ms
         assert eventually(lambda: read_checkpoint(path).logics_msg_timestamp == stored_ms)
+
+
+def test_a_file_that_goes_away_while_a_checkpoint_is_made_does_not_stop_it(
+    store: rocketpy.Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_topic("orders", queues=1)
+    store.send("orders", b"1")
+    queue = next((path / "consumequeue" / "orders" / "0").iterdir())
+    walk = os.walk
+
+    def walk_and_lose(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for found in walk(folder):
+            if Path(found[0]) == queue.parent:
+                queue.unlink()
+            yield found
+
+    monkeypatch.setattr(os, "walk", walk_and_lose)
+    store._store.checkpoint()
+    monkeypatch.undo()
+    assert store.send("orders", b"2").queue_offset == 1
+    assert store.read("orders").read_all().num_rows == 2
 
 
 def test_without_an_index_keys_find_nothing_and_all_else_works(

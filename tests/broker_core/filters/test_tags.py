@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.java_hash import string_hash
-from rocketpy.broker_core.tags import TagFilter
 
 
 @pytest.mark.parametrize("expression", ["*", " * "])

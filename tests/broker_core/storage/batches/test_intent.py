@@ -10,11 +10,11 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.errors import MessageNotFoundError
-from rocketpy.broker_core.staged import TaskStage
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.intake.staged import TaskStage
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
+from rocketpy.broker_core.storage.batches.intent import settle_intent
+from rocketpy.broker_core.storage.batches.ledger import read_ledger
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
-from rocketpy.broker_core.storage.intent import settle_intent
-from rocketpy.broker_core.storage.ledger import read_ledger
 from rocketpy.broker_core.storage.repair import repair_in_place, repair_to
 
 
@@ -35,7 +35,9 @@ def left(store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         shutil.copytree(store.path, tmp_path / "left")
         raise Dead
 
-    monkeypatch.setattr("rocketpy.broker_core.storage.batch_commit.BatchCommit._make_visible", die)
+    monkeypatch.setattr(
+        "rocketpy.broker_core.storage.batches.commit.BatchCommit._make_visible", die
+    )
     with pytest.raises(Dead):
         store._store.commit_batch(StagedBatch(files=[file], writer="q", number=0))
     monkeypatch.undo()

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy.broker_core.errors import CorruptStoreError
-from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.layout import LEDGER
-from rocketpy.broker_core.storage.ledger import (
+from rocketpy.broker_core.storage.batches.ledger import (
     MOST_WRITERS,
     Ledger,
     PendingBatch,
@@ -18,6 +16,8 @@ from rocketpy.broker_core.storage.ledger import (
     read_ledger,
     write_ledger,
 )
+from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.layout import LEDGER
 
 BATCH = PendingBatch(writer="q", number=7, begin=100, size=20, crc=1)
 

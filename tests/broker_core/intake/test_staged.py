@@ -19,15 +19,15 @@ from rocketpy.broker_core.errors import (
     StoreError,
     StoreLockedError,
 )
-from rocketpy.broker_core.staged import TaskStage, commit
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
-from rocketpy.broker_core.storage.layout import LEDGER, STAGED
-from rocketpy.broker_core.storage.ledger import (
+from rocketpy.broker_core.intake.staged import TaskStage, commit
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
+from rocketpy.broker_core.storage.batches.ledger import (
     Ledger,
     PendingBatch,
     StaleBatchError,
     write_ledger,
 )
+from rocketpy.broker_core.storage.layout import LEDGER, STAGED
 
 
 def stage(path: Path, *tables: pa.Table, transaction: str = "one", **options: object) -> list[Path]:

@@ -26,17 +26,17 @@ from rocketpy.broker_core.errors import (
     StoreError,
     TopicNameError,
 )
-from rocketpy.broker_core.intake import Intake, refuse_system_topic
+from rocketpy.broker_core.intake.table import Intake, refuse_system_topic
+from rocketpy.broker_core.intake.waiting import system_queues
 from rocketpy.broker_core.metadata import ConfigFile, TopicTable
 from rocketpy.broker_core.metadata.names import check_topic_name
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
+from rocketpy.broker_core.storage.batches.staging import StagedFile, remove_staged
 from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.existing import adapt
 from rocketpy.broker_core.storage.layout import CONFIG
-from rocketpy.broker_core.storage.staging import StagedFile, remove_staged
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.support import adapt
 from rocketpy.broker_core.storage.writer import EncodedBatch
-from rocketpy.broker_core.waiting import system_queues
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ _CHUNK_ROWS, _CHUNK_BYTES = 16_384, 16 << 20
 class TaskStage:
     """Stages the rows of one task: Arrow batches in, a staged file out.
 
-    Columns are those of intake.py, and `topic` unless all rows are of one.
+    Columns are those of table.py, and `topic` unless all rows are of one.
     """
 
     root: Path

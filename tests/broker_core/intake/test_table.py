@@ -9,7 +9,7 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.errors import ColumnError
-from rocketpy.broker_core.intake import CHUNK_ROWS, Intake
+from rocketpy.broker_core.intake.table import CHUNK_ROWS, Intake
 
 MAP = pa.map_(pa.string(), pa.string())
 NOW_MS = 1_700_000_000_000

@@ -13,9 +13,9 @@ import pytest
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.intake.staged import TaskStage, commit
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, TIMER_TOPIC
-from rocketpy.broker_core.staged import TaskStage, commit
-from rocketpy.broker_core.storage.batch_commit import StagedBatch
+from rocketpy.broker_core.storage.batches.commit import StagedBatch
 from rocketpy.broker_core.storage.reading import QueueReader
 
 NOW = 1_700_000_000_400

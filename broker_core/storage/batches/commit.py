@@ -22,18 +22,18 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import StoreError
 from rocketpy.broker_core.message import PhysicalOffset
-from rocketpy.broker_core.storage.dispatch import Dispatch, put_all, stored_codes
-from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
-from rocketpy.broker_core.storage.intent import announce, settle_batch, settle_intent
-from rocketpy.broker_core.storage.ledger import (
+from rocketpy.broker_core.storage.batches.intent import announce, settle_batch, settle_intent
+from rocketpy.broker_core.storage.batches.ledger import (
     Ledger,
     Note,
     PendingBatch,
     read_ledger,
     write_ledger,
 )
+from rocketpy.broker_core.storage.batches.staging import StagedChunk, staged_chunks
+from rocketpy.broker_core.storage.dispatch import Dispatch, put_all, stored_codes
+from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.parts import StoreParts
-from rocketpy.broker_core.storage.staging import StagedChunk, staged_chunks
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import Writer, last_of_each, number_rows, store_time
 

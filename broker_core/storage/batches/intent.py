@@ -14,14 +14,14 @@ import logging
 from pathlib import Path
 
 from rocketpy.broker_core.codec.crc32 import crc32
-from rocketpy.broker_core.storage.commit_log import CommitLog
-from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.ledger import (
+from rocketpy.broker_core.storage.batches.ledger import (
     Ledger,
     PendingBatch,
     read_ledger,
     write_ledger,
 )
+from rocketpy.broker_core.storage.commit_log import CommitLog
+from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.salvage import is_sound_record
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import OffsetOutOfRangeError
 from rocketpy.broker_core.filters import ClassFilter, RegisteredBits, SqlFilter
+from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.reading import QueueReader
-from rocketpy.broker_core.tags import TagFilter
 
 Offsets = int | Mapping[int, int] | None  # for all queues, by queue id, or no limit
 

@@ -25,11 +25,11 @@ from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
+from rocketpy.broker_core.intake.waiting import NOTED, Delays, StoredRows
 from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, NO_HOST, SHARDING_KEY, TAGS, UNIQ_KEY
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC, is_sending_forbidden
 from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
 from rocketpy.broker_core.storage.writer import EncodedBatch
-from rocketpy.broker_core.waiting import NOTED, Delays, StoredRows
 
 
 class ArrowStream(Protocol):

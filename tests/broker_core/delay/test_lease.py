@@ -10,8 +10,8 @@ import pytest
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.errors import CorruptStoreError, LeaseHeldError, LeaseLostError
-from rocketpy.broker_core.lease import Lease
 from rocketpy.broker_core.storage.store import MessageStore
 
 

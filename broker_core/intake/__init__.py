@@ -1,0 +1,1 @@
+"""What comes in, on its way into records: types, queues, delays and limits."""
