@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 
 from rocketpy.broker_core.errors import RocketPyError
@@ -15,6 +16,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "float | None": (int, float, type(None)),
     "str": (str,),
 }
+_DELAY_LEVELS = re.compile(r"\s*\d+[smhd](\s+\d+[smhd])*\s*")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -71,6 +73,7 @@ class StoreConfig:
             "delete_when_hour": 0 <= self.delete_when_hour <= 23,
             "default_topic_queues": self.default_topic_queues >= 1,
             "store_host": not self.store_host.is_v6,
+            "delay_levels": _DELAY_LEVELS.fullmatch(self.delay_levels) is not None,
         }
         for name, holds in checks.items():
             if not holds:

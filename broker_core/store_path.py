@@ -18,6 +18,11 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _FILE_URI = re.compile(r"file:(?://(?:localhost)?(?=/))?(/(?!/).*)", re.IGNORECASE | re.DOTALL)
 
 
+def is_uri(text: str) -> bool:
+    """Whether a path is a URI, such as those of Spark's file systems."""
+    return _URI.match(text) is not None
+
+
 class StorePathError(StoreError):
     """Is raised for the path of a store that is no folder of a file system."""
 

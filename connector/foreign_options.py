@@ -50,10 +50,14 @@ KAFKA_READING = (
     ),
     Foreign(("endingTimestamp",), ("endingTimestamp",)),
     Foreign(
-        ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
-        ("startingTimestamp", "endingTimestamp"),
-        "the same JSON, a time for each queue; queues that it does not name start at the earliest "
-        "and end at the latest",
+        ("startingOffsetsByTimestamp",),
+        ("startingTimestamp",),
+        "the same JSON, a time for each queue; queues that it does not name start at the earliest",
+    ),
+    Foreign(
+        ("endingOffsetsByTimestamp",),
+        ("endingTimestamp",),
+        "the same JSON, a time for each queue; queues that it does not name end at the latest",
     ),
     Foreign(
         ("startingOffsetsByTimestampStrategy",),
@@ -94,7 +98,7 @@ KAFKA_READING = (
     Foreign(
         ("kafka.security.*", "kafka.sasl.*", "kafka.ssl.*"),
         (),
-        "who may read the folder, may read the store",
+        "the rights of the folder decide",
     ),
     Foreign(
         ("kafkaConsumer.pollTimeoutMs", "fetchOffset.*", "spark.kafka.consumer.*"),
@@ -127,7 +131,7 @@ KAFKA_WRITING = (
     Foreign(
         ("kafka.security.*", "kafka.sasl.*", "kafka.ssl.*"),
         (),
-        "who may write to the folder, may write to the store",
+        "the rights of the folder decide",
     ),
     Foreign(
         ("kafka.*", "spark.kafka.producer.*"), (), "a setting of Kafka's client, which is not here"

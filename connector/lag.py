@@ -14,20 +14,42 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.connector.offsets import OffsetFormatError, SourceOffset
 
 OnLag = Callable[[str, dict[str, int], float], None]
 
 
-def messages_behind(progress: Mapping[str, Any] | str) -> dict[str, int]:
+class ProgressError(RocketPyError):
+    """Is raised for what is not the progress of a streaming query."""
+
+    def __init__(self, given: object) -> None:
+        super().__init__(given)
+        self.given = given
+
+    def __str__(self) -> str:
+        shown = f"{self.given!r:.60}"
+        return f"{shown} is no progress of a query; give query.lastProgress, or its JSON"
+
+
+def messages_behind(progress: Mapping[str, Any] | str | None) -> dict[str, int]:
     """Return how many messages of each topic a query had not read yet; their sum is the total.
 
-    `progress` is what `lastProgress` and `recentProgress` give, or its JSON. Sources of other
-    formats are passed over.
+    `progress` is what `lastProgress` and `recentProgress` give, or its JSON; before the first batch
+    it is None, and nothing is known. Sources of other formats are passed over.
+
+    Raises:
+        ProgressError: it is something else.
     """
-    reported = json.loads(progress) if isinstance(progress, str) else progress
+    if progress is None:
+        return {}
+    try:
+        reported = json.loads(progress) if isinstance(progress, str) else progress
+        sources = list(reported["sources"])
+    except (ValueError, TypeError, KeyError) as cause:
+        raise ProgressError(progress) from cause
     behind = Counter[str]()
-    for source in reported["sources"]:
+    for source in sources:
         end, latest = _offset(source["endOffset"]), _offset(source["latestOffset"])
         if end is None or latest is None:
             continue

@@ -41,12 +41,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans the micro-batches of one query, in a process of its own beside the driver."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self._options, self._schema = options.for_stream(), schema
+        self._given, self._schema = options, schema
         make_ready()
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks get a copy: nothing that is open may travel with it.
         return {name: value for name, value in vars(self).items() if name not in _STAYS}
+
+    @lazy_property
+    def _options(self) -> ReadOptions:
+        # Not when it is made: PySpark would hide an error from there behind one of its own.
+        return self._given.for_stream()
 
     @lazy_property
     def _backend(self) -> StoreBackend:

@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     BinaryType,
     DataType,
     IntegralType,
+    LongType,
     MapType,
     StringType,
     StructType,
@@ -33,7 +34,7 @@ def _is_whole_number(type_: DataType) -> bool:
 
 
 def _is_time(type_: DataType) -> bool:
-    return isinstance(type_, TimestampType) or _is_whole_number(type_)
+    return isinstance(type_, (TimestampType, LongType))
 
 
 def _is_keys(type_: DataType) -> bool:
@@ -56,6 +57,16 @@ COLUMNS = {
     "flag": ("int", _is_whole_number),
     "delay_level": ("int", _is_whole_number),
     "deliver_at": ("timestamp or long", _is_time),
+}
+
+
+_OF_KAFKA = {
+    "key": "'keys', and 'sharding_key' where it chooses the queue:"
+    " df.withColumnsRenamed({'key': 'keys'})",
+    "value": "'body': df.withColumnsRenamed({'value': 'body'})",
+    "headers": "'properties', a map of strings",
+    "partition": "'queue_id'",
+    "timestamp": "decided by the store",
 }
 
 
@@ -93,6 +104,9 @@ def _refuse_unknown(names: list[str]) -> None:
         reason = f"is decided by the store when it takes a message; write df{drop}"
         raise ColumnError(unknown[0], reason)
     strange = next(name for name in unknown if name not in ALL_COLUMNS.names)
-    near = difflib.get_close_matches(strange, COLUMNS, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(COLUMNS)}"
+    if strange in _OF_KAFKA:
+        hint = f"what Kafka calls so is {_OF_KAFKA[strange]} here."
+    else:
+        near = difflib.get_close_matches(strange, COLUMNS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(COLUMNS)}."
     raise ColumnError(strange, f"is not stored; {hint} To leave columns out, write df{drop}")

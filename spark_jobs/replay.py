@@ -15,6 +15,7 @@ from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
 from rocketpy.broker_core.metadata.names import is_system_topic
 from rocketpy.broker_core.retry.journal import Journal, held_journal, read_journal
 from rocketpy.broker_core.storage.layout import REPLAYS
+from rocketpy.broker_core.store_path import is_uri
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
 from rocketpy.spark_jobs.replay_run import Progress, ReplayRun
@@ -98,7 +99,7 @@ def _elsewhere(group: str, asked: str | None, known: Journal | None) -> str | No
     """Return where the audit is, if not in the store: one place a group, or nobody knew it all."""
     if asked is None:
         return known.audit if known else None
-    place = asked if "://" in asked else str(Path(asked).absolute())
+    place = asked if is_uri(asked) else str(Path(asked).absolute())
     if known is not None and place != known.audit:
         reason = f"replays of group {group!r} are noted in {known.audit or 'the store'}"
         raise MessageRefusedError(f"audit={asked!r}", f"{reason}; leave it out")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -88,9 +88,11 @@ class Reading(StoreHandle):
             decompress=decompress,
         )
         ids = self._queue_ids(topic)
+        named = {queue_id} if queue_id is not None else set()
+        named |= {one for given in (start, end) if isinstance(given, Mapping) for one in given}
+        for one in sorted(named.difference(ids)):
+            raise QueueNotFoundError(topic, one, len(ids))
         if queue_id is not None:
-            if queue_id not in ids:
-                raise QueueNotFoundError(topic, queue_id, len(ids))
             ids = [queue_id]
         readers = [QueueReader(self._store.parts, topic, one) for one in ids]
         ranges = [(reader, *selection.resolve(reader)) for reader in readers]
@@ -150,7 +152,7 @@ class Reading(StoreHandle):
         end_time: Time | None = None,
     ) -> pa.Table:
         """Return the messages of a topic that have a key, or a unique key, through the index."""
-        self._store.require_open()
+        self._queue_ids(topic)  # raises if there is no such topic
         schema = select(columns)
         times = _time("start_time", start_time), _time("end_time", end_time)
         found = find_by_keys(self._store.parts, topic, [key], schema, *times)

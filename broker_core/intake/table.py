@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 import mmh3
@@ -47,7 +48,6 @@ COLUMNS = (
 )  # fmt: skip
 CHUNK_ROWS = 16_384
 _NAMED = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY)  # properties that have meaning to a store
-_EMPTY = pa.scalar(b"", pa.binary())
 _MILLISECONDS = pa.timestamp("ms", "UTC")
 
 
@@ -173,7 +173,11 @@ class Intake:
             raise ColumnError("body", f"missing; the table has {batch.schema.names}")
         bodies = _cast(batch, "body", pa.binary())
         assert bodies is not None
-        return bodies if not bodies.null_count else pc.fill_null(bodies, _EMPTY)
+        if bodies.null_count:
+            row = pc.index(pc.is_null(bodies), value=True).as_py()
+            reason = f"is null in row {row}; a message may have an empty body, but has one"
+            raise ColumnError("body", reason)
+        return bodies
 
     def _stored(self, bodies: pa.Array) -> tuple[pa.Array, int]:
         """Return the bodies as they are stored, and the sysFlag that says how."""
@@ -245,6 +249,8 @@ def _column_of(name: str, values: Sequence[Any]) -> pa.Array:
         if name == "properties":
             entries = [None if each is None else list(each.items()) for each in values]
             return pa.array(entries, pa.map_(pa.string(), pa.string()))
+        if any(isinstance(value, datetime) and value.tzinfo is None for value in values):
+            raise ColumnError(name, "a time has no zone; write datetime(…, tzinfo=timezone.utc)")
         return pa.array(values)
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as cause:
         raise ColumnError(name, f"its values do not fit together: {cause}") from cause

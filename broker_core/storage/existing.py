@@ -176,7 +176,7 @@ def _foreign_topics(root: Path) -> Iterator[str]:
     path = root / CONFIG / "topics.json"
     try:
         document = loads(path.read_bytes(), path=str(path))
-    except (FileNotFoundError, MetadataError):
+    except (FileNotFoundError, NotADirectoryError, MetadataError):
         return  # read again, with its errors, by who needs it
     table = document.get("topicConfigTable", {}) if isinstance(document, dict) else {}
     for name, topic in table.items():

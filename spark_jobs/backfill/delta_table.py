@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from rocketpy.broker_core.store_path import is_uri, store_path
 from rocketpy.spark_jobs.backfill.delta_log import Commit, DeltaState
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 
@@ -43,19 +44,21 @@ COMMENTS = {
 _STATISTICS = ("queue_id", "queue_offset", "store_timestamp", "born_timestamp", "commit_log_offset")
 # Rows of few topics and days go to their files side by side; else Spark would sort them first.
 _SETTINGS = {"spark.sql.maxConcurrentOutputFileWriters": "16"}
+_FOLDER_IS_THERE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 
 
 class BackfillTable:
     """The part that one job has in a Delta table.
 
-    `table` is a folder, or the name of a table in the catalog: a text without a slash.
+    `table` is a folder or its URI, or the name of a table in the catalog: a text without a slash.
     """
 
     def __init__(self, spark: SparkSession, table: str | Path, job: str) -> None:
         self._spark, self.job = spark, job
         text = str(table)
         self.is_path = isinstance(table, Path) or "/" in text
-        self.name = text if not self.is_path or "://" in text else str(Path(text).absolute())
+        self._is_local = self.is_path and (not is_uri(text) or text.lower().startswith("file:"))
+        self.name = str(store_path(text).absolute()) if self._is_local else text
         if "delta" not in (spark.conf.get("spark.sql.extensions", None) or "").lower():
             reason = "this Spark session has no Delta Lake; rocketpy.local_spark() makes one that"
             raise JobRefusedError(self.name, f"{reason} has, with delta-spark installed")
@@ -80,7 +83,12 @@ class BackfillTable:
         return bool(self._spark.catalog.tableExists(self.name))
 
     def _refuse_other_files(self) -> None:
-        if "://" not in self.name and Path(self.name).exists() and any(Path(self.name).iterdir()):
+        folder = Path(self.name)
+        if not self._is_local or not folder.exists():
+            return
+        if not folder.is_dir():
+            raise JobRefusedError(self.name, "is a file; a table is a folder: give another path")
+        if any(folder.iterdir()):
             raise JobRefusedError(self.name, "has files, but is no Delta table; give another")
 
     def _delta(self) -> Any:
@@ -147,7 +155,17 @@ class BackfillTable:
         if statistics:
             builder = builder.property("delta.dataSkippingStatsColumns", ",".join(statistics))
         builder = builder.property(self._property, asked).partitionedBy(*PARTITIONS)
-        builder.comment("messages of a RocketMQ store, by rocketpy backfill").execute()
+        try:
+            builder.comment("messages of a RocketMQ store, by rocketpy backfill").execute()
+        except AnalysisException as cause:
+            if cause.getCondition() != _FOLDER_IS_THERE:
+                raise
+            reason = (
+                "the catalog has no table of this name, but its folder holds one: a catalog that "
+                "forgets its tables when Spark stops has made it. Give a folder (a text with a "
+                "slash), or use a catalog that lasts"
+            )
+            raise JobRefusedError(self.name, reason) from cause
 
     def _check(self, state: DeltaState, schema: StructType) -> None:
         for field in schema.fields:

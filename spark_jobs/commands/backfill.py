@@ -20,6 +20,7 @@ from rocketpy.broker_core.cli.terminal import (
     print_json,
     size_text,
 )
+from rocketpy.broker_core.store_path import is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +111,7 @@ def backfill(
     }
     if columns is not None:
         settings["columns"] = _columns(columns)
-    target = table if catalog else Path(table)
+    target = table if catalog or is_uri(table) else Path(table)
     _check(path, settings)
     with job_spark(path, cores, delta=True) as spark:
         settings["body"] = _body(body, schema, message, keep_body)  # Spark reads a DDL

@@ -13,7 +13,7 @@ import typer
 from rocketpy.broker_core.cli.completion import complete_store, complete_topic
 from rocketpy.broker_core.cli.options import AsJson, option
 from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
-from rocketpy.broker_core.store_path import store_path
+from rocketpy.broker_core.store_path import is_uri, store_path
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.restore import RestoreReport
@@ -69,7 +69,7 @@ def restore(
         to_topic=to_topic, where=where, rate=rate, order_by=order_by, job_name=job_name
     )
     _check(table, catalog)
-    target = table if catalog else Path(table)
+    target = table if catalog or is_uri(table) else Path(table)
     try:
         with quiet_spark(cores, delta=True) as spark, _bar(dry_run) as progress:
             report = job.restore(
@@ -91,7 +91,7 @@ def _check(table: str, catalog: bool) -> None:
     """Say of a folder that is none so before Spark starts."""
     from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 
-    if not catalog and "://" not in table and not (Path(table) / "_delta_log").is_dir():
+    if not catalog and not is_uri(table) and not (Path(table) / "_delta_log").is_dir():
         raise JobRefusedError(table, "there is no such Delta table")
 
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
     from rocketpy.broker_core.store_path import StorePathError
     from rocketpy.connector.data_loss import DataLossError
+    from rocketpy.connector.lag import ProgressError
     from rocketpy.connector.membership import QueuesHeldError
     from rocketpy.connector.offsets import OffsetFormatError
     from rocketpy.connector.options import OptionError
@@ -92,6 +93,7 @@ __all__ = [
     "OtherStoreError",
     "OutputModeError",
     "PlotError",
+    "ProgressError",
     "QueueNotFoundError",
     "QueuesHeldError",
     "ReadOnlyStoreError",
@@ -131,6 +133,7 @@ _HOMES = {
     "OptionError": "rocketpy.connector.options",
     "OutputModeError": "rocketpy.connector.sink",
     "PlotError": "rocketpy.spark_jobs.analytics.drawing",
+    "ProgressError": "rocketpy.connector.lag",
     "RepairTargetError": "rocketpy.broker_core.storage.repair.runs",
     "SparkStartError": "rocketpy.spark_jobs.quiet_start",
     "StoreAccessError": "rocketpy.broker_core.embedded.boundary",

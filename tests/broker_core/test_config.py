@@ -24,6 +24,8 @@ from rocketpy.broker_core.message import Host
         ("delete_when_hour", 24),
         ("default_topic_queues", 0),
         ("store_host", Host("::1", 10911)),
+        ("delay_levels", "1x"),
+        ("delay_levels", ""),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_its_name(name: str, value: object) -> None:

@@ -33,7 +33,11 @@ OF_A_READ = [
     ("maxOffsetsPerTrigger", "'maxOffsetsPerTrigger' of", "give 'maxRowsPerTrigger' here"),
     ("groupIdPrefix", "'groupIdPrefix' of", "give 'consumerGroup' here"),
     ("kafka.group.id", "'kafka.group.id' of", "give 'consumerGroup' here"),
-    ("kafka.security.protocol", "'kafka.security.protocol'", "leave it out: who may read the fold"),
+    (
+        "kafka.security.protocol",
+        "'kafka.security.protocol'",
+        "leave it out: the rights of the",
+    ),
     ("kafka.max.poll.records", "'kafka.max.poll.records'", "leave it out: a setting of Kafka's"),
     ("kafkaConsumer.pollTimeoutMs", "'kafkaConsumer.pollTimeoutMs'", "leave it out: nothing to "),
     ("startingOffsetsByTimestamp", "'startingOffsetsByTimestamp'", "(docs/from-kafka.md)"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from queue import Queue
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.connector.streams import AVAILABLE_NOW, Stream, send
 
 import rocketpy
+from rocketpy.errors import ProgressError
 
 MakeStream = Callable[..., Stream]
 Told = Queue[tuple[str, dict[str, int], float]]
@@ -71,3 +73,13 @@ def test_sources_of_other_formats_are_passed_over(other: object) -> None:
     sources = [{"endOffset": other, "latestOffset": other}, OURS]
     assert rocketpy.messages_behind({"sources": sources}) == {"orders": 6}
     assert rocketpy.messages_behind({"sources": sources[:1]}) == {}
+
+
+def test_before_the_first_batch_nothing_is_known() -> None:
+    assert rocketpy.messages_behind(None) == {}
+
+
+@pytest.mark.parametrize("given", ["x", "{}", {}, "[1]"])
+def test_what_is_no_progress_is_refused(given: Any) -> None:
+    with pytest.raises(ProgressError, match="is no progress of a query"):
+        rocketpy.messages_behind(given)

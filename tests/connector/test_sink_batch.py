@@ -220,6 +220,9 @@ def test_nothing_is_stored_when_one_task_fails(spark: SparkSession, store: rocke
         ("'x' AS body, 1.5 AS flag", "column 'flag': is decimal"),
         ("'x' AS bodi", "column 'bodi': is not stored; did you mean 'body'\\? .*drop\\('bodi'\\)"),
         ("'x' AS body, 'y' AS other", "column 'other': is not stored; known are body, topic"),
+        ("'k' AS key, 'x' AS value", "what Kafka calls so is 'keys', and 'sharding_key'"),
+        ("'x' AS value", "what Kafka calls so is 'body'"),
+        ("'x' AS body, 5 AS deliver_at", "'deliver_at': is int; what can be written is timestamp"),
         ("'x' AS tags", "column 'body': is missing; the DataFrame has tags"),
     ],
 )

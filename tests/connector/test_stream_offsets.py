@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 from tests.connector import checkpoint_v1
 from tests.connector.streams import Stream, fail, reader_of, send
 
@@ -216,3 +217,15 @@ def test_a_checkpoint_of_a_newer_version_is_refused_with_a_remedy(
 def test_an_offset_that_is_none_is_refused(offset: dict[str, object]) -> None:
     with pytest.raises(OffsetFormatError, match="the checkpoint holds the offset"):
         SourceOffset.from_json(offset)
+
+
+def test_an_option_of_batches_stops_a_stream_with_its_own_words(
+    spark: SparkSession, store: rocketpy.Store, tmp_path: Path
+) -> None:
+    store.create_topic("orders", queues=1)
+    reader = spark.readStream.format("rocketpy").option("topic", "orders")
+    rows = reader.option("endingOffsets", "latest").load(str(store.path))
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(StreamingQueryException, match="a stream has no end") as caught:
+        writer.start().awaitTermination()
+    assert "UnboundLocalError" not in str(caught.value)

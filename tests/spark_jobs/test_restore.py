@@ -157,10 +157,8 @@ def test_what_cannot_be_restored_is_refused(
     assert not (tmp_path / "new").exists()
 
 
-def test_the_command_line_restores(
-    spark: SparkSession, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rocketpy.connector.session.local_spark", lambda *_: spark)
+@pytest.mark.usefixtures("spark")
+def test_the_command_line_restores(table: Path, tmp_path: Path) -> None:
     assert cli.job_app is not None
 
     def run(*more: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -243,3 +244,16 @@ def test_a_scan_from_where_no_record_begins_does_not_cry_damage(
     with pytest.raises(RocketPyError) as caught:
         filled.scan(start=start).read_all()
     assert "repair" not in str(caught.value)
+
+
+@pytest.mark.parametrize("offsets", [{"start": {9: 0}}, {"end": {9: 1}}])
+def test_an_offset_of_a_queue_that_is_not_there_is_refused(
+    filled: rocketpy.Store, offsets: Any
+) -> None:
+    with pytest.raises(QueueNotFoundError, match="not 9"):
+        filled.read("t", **offsets)
+
+
+def test_a_key_of_a_topic_that_is_not_there_is_refused(filled: rocketpy.Store) -> None:
+    with pytest.raises(TopicNotFoundError, match="there is no topic 'tt'"):
+        filled.query("tt", key="k")
