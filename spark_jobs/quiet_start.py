@@ -10,7 +10,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from types import TracebackType
@@ -57,26 +57,26 @@ class SparkLog:
     ) -> None:
         self._file.close()
 
-    def start(self, cores: int | str, *, delta: bool) -> SparkSession:
+    def start(self, cores: int | str, **how: bool) -> SparkSession:
         """Start a Spark on this machine, or return the one that runs; a terminal sees it turn.
 
         Raises:
             SparkStartError: it does not start; all that it said was shown.
         """
         try:
-            return self._started(cores, delta=delta)
+            return self._started(cores, how)
         except Exception as cause:
             self.show()
             first_line = str(cause).strip().partition("\n")[0].rstrip(".")
             raise SparkStartError(first_line or type(cause).__name__) from cause
 
-    def _started(self, cores: int | str, *, delta: bool) -> SparkSession:
+    def _started(self, cores: int | str, how: Mapping[str, bool]) -> SparkSession:
         with (
             os.fdopen(os.dup(_STDERR), "w") as terminal,  # of its own: the other is turned away
             Console(file=terminal).status("starting Spark"),
             self._taking_stderr(),
         ):
-            return start_spark(cores, {}, delta=delta)
+            return start_spark(cores, {}, **how)
 
     @contextmanager
     def _taking_stderr(self) -> Iterator[None]:
@@ -106,7 +106,7 @@ def stop_quietly(spark: SparkSession) -> None:
 
 
 @contextmanager
-def job_spark(path: Path, cores: int | str = "*", *, delta: bool = False) -> Iterator[SparkSession]:
+def job_spark(path: Path, cores: int | str = "*", **how: bool) -> Iterator[SparkSession]:
     """Give a command on a store its Spark, see quiet_spark().
 
     Raises:
@@ -114,22 +114,22 @@ def job_spark(path: Path, cores: int | str = "*", *, delta: bool = False) -> Ite
     """
     if not is_store(path):
         raise StoreNotFoundError(path)
-    with quiet_spark(cores, delta=delta) as spark:
+    with quiet_spark(cores, **how) as spark:
         yield spark
 
 
 @contextmanager
-def quiet_spark(cores: int | str = "*", *, delta: bool = False) -> Iterator[SparkSession]:
+def quiet_spark(cores: int | str = "*", **how: bool) -> Iterator[SparkSession]:
     """Give a command its Spark; what that says is shown if it fails unforeseen.
 
-    One that ran before, as in a notebook, goes on.
+    One that ran before, as in a notebook, goes on. `how` is for start_spark().
 
     Raises:
         SparkStartError: Spark does not start.
     """
     is_there = SparkSession.getActiveSession() is not None
     with SparkLog() as log:
-        spark = log.start(cores, delta=delta)
+        spark = log.start(cores, **how)
         try:
             yield spark
         except RocketPyError:  # says all there is to say

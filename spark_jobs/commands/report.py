@@ -100,7 +100,7 @@ def report(
     screen, waiting = Screen(), Console(stderr=True)
     found: dict[str, list[dict[str, Any]]] = {}
     errors: dict[str, str] = {}
-    with job_spark(path) as spark:
+    with job_spark(path, is_short=True) as spark:
         for section in SECTIONS:
             name = section.name
             try:

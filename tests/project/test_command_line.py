@@ -163,6 +163,9 @@ import json, sys
 from typer.testing import CliRunner
 from rocketpy.broker_core.cli import app
 from rocketpy.spark_jobs import cli
+from rocketpy.spark_jobs.quiet_start import quiet_spark
+with quiet_spark(delta=True):
+    pass  # the JVM stays, and has Delta's JARs for those commands that need them
 for words in json.load(sys.stdin):
     ended = CliRunner().invoke(app, words)
     print(json.dumps([words, ended.exit_code, ended.output, ended.stdout]), flush=True)

@@ -37,8 +37,7 @@ def test_without_java_a_job_ends_with_2_and_the_way_to_the_cause(tmp_path: Path)
 def test_what_is_said_while_spark_starts_is_kept_until_it_fails(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def start(*_: object, delta: bool) -> None:
-        assert not delta
+    def start(*_: object) -> None:
         os.write(2, b"words of a JVM\n")
         if fails:
             raise OSError("no port\nand more")
@@ -46,10 +45,10 @@ def test_what_is_said_while_spark_starts_is_kept_until_it_fails(
     monkeypatch.setattr("rocketpy.spark_jobs.quiet_start.start_spark", start)
     fails = False
     with SparkLog() as log:
-        log.start(1, delta=False)
+        log.start(1)
     os.write(2, b"ours\n")
     assert capfd.readouterr().err == "ours\n"
     fails = True
     with SparkLog() as log, pytest.raises(SparkStartError, match="no port; "):
-        log.start(1, delta=False)
+        log.start(1)
     assert capfd.readouterr().err == "words of a JVM\n"
