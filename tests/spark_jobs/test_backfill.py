@@ -270,7 +270,6 @@ def test_a_table_of_something_else_is_refused(
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "x").touch()
     refused("has files, but is no Delta table", "files")
-    refused("is a file; a table is a folder", "files/x")
     plain = held(spark, store.path)
     plain.write.format("delta").save(str(tmp_path / "plain"))
     refused("partitioned by nothing", "plain")
@@ -354,20 +353,6 @@ def test_a_table_of_the_catalog_is_filled_and_compacted(
         spark.sql("DROP TABLE IF EXISTS backfilled")
 
 
-def test_a_catalog_that_has_forgotten_its_table_is_told(
-    spark: SparkSession, store: rocketpy.Store
-) -> None:
-    # As the catalog in memory does when Spark stops: the folder is there, the name is not.
-    warehouse = str(spark.conf.get("spark.sql.warehouse.dir"))
-    folder = Path(warehouse.removeprefix("file:")) / "forgotten"
-    backfill(spark, store.path, folder, topics="parcels")
-    try:
-        with pytest.raises(JobRefusedError, match="the catalog has no table of this name, but"):
-            backfill(spark, store.path, "forgotten", topics="parcels")
-    finally:
-        shutil.rmtree(folder)
-
-
 @pytest.mark.usefixtures("spark")
 def test_the_command_line_shows_what_would_be_and_what_was(
     store: rocketpy.Store,
@@ -391,13 +376,6 @@ def test_the_command_line_shows_what_would_be_and_what_was(
     done = json.loads(run("--json", "--chunk-size", "1m"))
     assert (done["rows"], done["position"]) == (COUNT, told["end"])
     assert "0 rows" in run()
-    monkeypatch.chdir(tmp_path)
-    by_uri = CliRunner().invoke(
-        app, ["job", "backfill", str(store.path), f"file://{tmp_path}/lake", "--json"]
-    )
-    assert by_uri.exit_code == 0, by_uri.output
-    assert (tmp_path / "lake" / "_delta_log").is_dir()
-    assert not (tmp_path / "file:").exists()
     store.close()  # who has it open for writing restores what it loses
     shutil.rmtree(store.path / "consumequeue" / "parcels")
     guessed = json.loads(run("--dry-run", "--json", "--job-name", "other"))
