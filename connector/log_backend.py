@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.filters import SqlFilter
+from rocketpy.broker_core.storage.published import walk
 from rocketpy.broker_core.storage.reading import is_boundary, refuse_damage, scan
 from rocketpy.broker_core.storage.salvage import next_sound_record
 from rocketpy.broker_core.storage.store import MessageStore
@@ -62,7 +63,7 @@ class LogBackend:
         else:
             end = next(reversed(parts.log.files.starts()), 0)
         while True:
-            for segment in parts.log.walk(end):
+            for segment in walk(parts, end):
                 end = segment.end
             following = next_sound_record(parts.log, end) if skip_damage else None
             if following is None or following == end:  # that came meanwhile

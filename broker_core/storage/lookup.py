@@ -19,6 +19,7 @@ from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.storage.indexing import places_of
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.published import look
 
 _BATCH_ROWS, _BATCH_BYTES = 16_384, 16 << 20  # of records that are decoded together
 _SIZE = np.dtype(">i4")  # what a record begins with
@@ -61,19 +62,27 @@ def find_by_keys(
 
 def _hits(parts: StoreParts, topic: str, keys: Sequence[str]) -> Ints:
     """Return where records may have one of the keys, in log order."""
-    hits = [np.empty(0, np.int64)]
-    for key in keys:
-        places = places_of(parts, index_key_hash(f"{topic}#{key}"))
-        hits.append(np.fromiter(places, np.int64, len(places)))
-    offsets = np.unique(np.concatenate(hits))
-    return offsets[offsets >= parts.log.min_offset()]
+    hashes = [index_key_hash(f"{topic}#{key}") for key in keys]
+
+    def find() -> Ints:
+        places = set[int]().union(*(places_of(parts, each) for each in hashes))
+        return np.sort(np.fromiter(places, np.int64, len(places)))
+
+    offsets, limit = look(parts, find, lambda hits: int(hits[-1]) + 1 if hits.size else 0)
+    upto = limit if limit is not None else np.iinfo(np.int64).max
+    return offsets[(offsets >= parts.log.min_offset()) & (offsets < upto)]
 
 
 def read_one(parts: StoreParts, offset: int, schema: pa.Schema) -> pa.RecordBatch | None:
     """Return the record at a physical offset; None if no sound one begins there."""
     if offset < parts.log.min_offset():
         return None
-    return next(records_at(parts, np.array([offset], np.int64), schema), None)
+
+    def read() -> pa.RecordBatch | None:
+        return next(records_at(parts, np.array([offset], np.int64), schema), None)
+
+    found, limit = look(parts, read, lambda seen: offset + 1 if seen is not None else 0)
+    return found if limit is None else None
 
 
 def records_at(

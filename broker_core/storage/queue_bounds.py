@@ -2,6 +2,7 @@
 
 Readers find the end of a queue themselves. The last entry counts only when it agrees with the
 record it points at, so a store that a broker, Apache's included, writes to can be read meanwhile.
+Entries of an append that is not published yet are left out.
 Entries that are lost are restored by a process that may write, and told by one that may not.
 """
 
@@ -14,6 +15,7 @@ from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, first_false
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.published import look
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, ends_in
 
 _LOOKS, _LOOK_AGAIN_S = 10, 0.1  # for what a writer is just restoring
@@ -37,7 +39,7 @@ class QueueBounds:
             CorruptStoreError: entries of the queue are lost, and the store is only read.
         """
         expected = self._parts.expected_end(self._key)
-        end, last = self.queue.last()
+        end, last = self._published()
         if expected is not None and expected.is_lost_in(end, last):
             end, last = self._restored(expected)
         # In a store that was stopped cleanly such an entry is damaged: reading it says so.
@@ -50,6 +52,19 @@ class QueueBounds:
             low = self._low(end)
         return low, end
 
+    def _published(self) -> tuple[QueueOffset, QueueUnit | None]:
+        """Return the end of the queue and its last entry, without those of an append under way."""
+        (end, last), limit = look(self._parts, lambda: self.queue.last(), _log_end_of)
+        if limit is None:
+            return end, last
+
+        def counts(offset: int) -> bool:
+            unit = self.queue.unit(offset)
+            return unit is not None and (unit.is_filler or unit.physical_offset < limit)
+
+        end = QueueOffset(first_false(counts, self.queue.first_offset(), end))
+        return end, self.queue.unit(end - 1) if end else None
+
     def _low(self, end: int) -> QueueOffset:
         return self.queue.min_offset(self._parts.log.min_offset(), end)
 
@@ -57,7 +72,7 @@ class QueueBounds:
         """Return the end of a queue that seemed to have lost entries, once it has them."""
         self.queue.files.close()  # what is open here may have been removed, and restored since
         for looks_left in reversed(range(_LOOKS)):
-            end, last = self.queue.last()
+            end, last = self._published()
             if not expected.is_lost_in(end, last):
                 return end, last
             if self._parts.restore_queue is not None:
@@ -135,3 +150,9 @@ class QueueBounds:
 
         found = first_false(is_before, low, end)
         return QueueOffset(max(found - 1, low) if upper else found)
+
+
+def _log_end_of(last: tuple[int, QueueUnit | None]) -> int:
+    """Return up to where in the log a queue's last entry leads."""
+    _, unit = last
+    return unit.physical_offset + unit.size if unit and not unit.is_filler else 0

@@ -21,6 +21,7 @@ from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
 from rocketpy.broker_core.storage.consume_queue_ext import excluded, resolve
 from rocketpy.broker_core.storage.layout import FILLER_SIZE, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.published import is_appending_at, walk
 from rocketpy.broker_core.storage.queue_bounds import QueueBounds
 from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_record
 
@@ -223,7 +224,7 @@ def scan(
         CorruptStoreError: a record is damaged and not the torn end of the log.
     """
     position = let_go_at = start if start is not None else int(parts.log.min_offset())
-    for segment in parts.log.walk(position, end):
+    for segment in walk(parts, position, end):
         if segment.block is None:
             position = segment.end
             continue
@@ -249,8 +250,13 @@ def is_boundary(parts: StoreParts, offset: int) -> bool:
     """Whether a record begins at a physical offset, or the log ends there."""
     if offset < parts.log.min_offset():
         return False
-    is_end = offset == parts.tail.intent() or not parts.log.files.has_data_from(offset)
+    is_end = _is_begun_at(parts, offset) or not parts.log.files.has_data_from(offset)
     return is_end or _is_written(parts, offset)
+
+
+def _is_begun_at(parts: StoreParts, offset: int) -> bool:
+    """Whether the log ends here, and a batch or an append is being written behind its end."""
+    return offset == parts.tail.intent() or is_appending_at(parts, offset)
 
 
 def refuse_damage(parts: StoreParts, position: int) -> None:
@@ -261,8 +267,8 @@ def refuse_damage(parts: StoreParts, position: int) -> None:
     flushed = parts.tail.flushed()
     if position >= flushed and not parts.log.files.has_data_from(position):
         return
-    # A batch that is being committed is not there yet; or it is, or another record is, meanwhile.
-    if position == parts.tail.intent() or _is_written(parts, position):
+    # What is being written is not there yet; or it is, or another record is, meanwhile.
+    if _is_begun_at(parts, position) or _is_written(parts, position):
         return
     path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
     if position < flushed:

@@ -134,7 +134,7 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     replay = _replayed_behind(parts, start, stored_ms)
     _cut_log(parts, replay.end)
     settled = TailState(PhysicalOffset(replay.end), max(stored_ms, replay.stored_ms))
-    parts.tail.write(settled)
+    parts.tail.write_settled(settled)
     mark_indexed(parts, settled.end)
     parts.tail.sync()
     return settled
@@ -223,7 +223,7 @@ def recover(
             _cut_dangling(replay, queue)
     stored_ms = replay.stored_ms or _end_by_queues(parts)[1]
     state = TailState(PhysicalOffset(replay.end), stored_ms)
-    parts.tail.write(state)
+    parts.tail.write_settled(state)
     mark_indexed(parts, state.end)
     parts.tail.sync()
     return state

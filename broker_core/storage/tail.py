@@ -5,7 +5,8 @@ append. One that died leaves bytes behind `end`, and the next holder finishes or
 so does Apache's broker, which does not know of this file. `flushed` is
 written by whoever synced the log; it may lag, it never runs ahead of what is durable, so damage
 below it cannot be the trace of a crash. `indexed` is the lock holder's again: single sends leave
-their index entries to be written later, many at once (indexing.py).
+their index entries to be written later, many at once (indexing.py). An append announces itself
+before its first byte, so that readers leave out what it may still take back (published.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import NamedTuple
 from rocketpy.broker_core.message import PhysicalOffset
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.layout import (
+    APPEND_AT,
+    APPEND_STRUCT,
     FLUSHED_AT,
     INDEXED_AT,
     INTENT_AT,
@@ -42,6 +45,17 @@ class TailState(NamedTuple):
 
     end: PhysicalOffset
     stored_ms: int  # the newest store timestamp: none may be older
+
+
+class Announced(NamedTuple):
+    """An append that was begun. It is over as soon as the log's end is not its begin."""
+
+    begin: int
+    end: int  # where the log will end
+    number: int  # of two that begin at the same place, the later one has the higher
+
+
+_NOTHING = Announced(-1, -1, 0)
 
 
 class TailFile:
@@ -84,6 +98,30 @@ class TailFile:
         """Publish a state. Call while holding the store's lock."""
         assert self._file is not None
         self._file.poke(TAIL_STRUCT.pack(TAIL_MAGIC, *state, check_of(*state)), 0)
+
+    def write_settled(self, state: TailState) -> None:
+        """Publish a state in which nothing is behind the log's end. Hold the store's lock."""
+        self.write(state)
+        self.announce(-1, -1)
+
+    def announce(self, begin: int, end: int) -> None:
+        """Say what an append is about to write. Call while holding the store's lock."""
+        assert self._file is not None
+        number = self.announced().number + 1
+        self._file.poke(APPEND_STRUCT.pack(begin, end, number, ~(begin ^ end ^ number)), APPEND_AT)
+
+    def announced(self) -> Announced:
+        """Return the last append that was announced; one that begins nowhere if there is none."""
+        file = self._file or self._found()
+        if file is None or file.size < TAIL_FILE_SIZE:
+            return _NOTHING
+        for _ in range(_GLIMPSES):
+            begin, end, number, check = APPEND_STRUCT.unpack_from(file.memory, APPEND_AT)
+            if check == ~(begin ^ end ^ number):
+                return Announced(begin, end, number)
+            if not (begin or end or number):  # never written
+                break
+        return _NOTHING
 
     def sync(self) -> None:
         """Make the state durable.

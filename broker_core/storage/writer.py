@@ -156,8 +156,10 @@ class Writer:
                 index_rows=batch.index_rows,
                 index_hashes=batch.index_hashes,
             )
+            end = PhysicalOffset(int(physical_offsets[-1] + batch.run.sizes[-1]))
             try:
-                end = self.write_runs(batch.run, physical_offsets, runs, state.end)
+                self._parts.tail.announce(state.end, end)
+                self.write_runs(batch.run, physical_offsets, runs, state.end)
                 put_all([dispatch], self._parts)
                 for key, queue_end in ends.items():
                     self.queues.after_writing(key, starts[key[1]], queue_end)
@@ -207,6 +209,7 @@ class Writer:
         placed = PlacedOne(QueueOffset(queue_offset), PhysicalOffset(at), stored_ms, end)
         ends = {key: QueueEnd(queue_offset + 1, at)} if has_entry else {}
         try:
+            self._parts.tail.announce(state.end, end)
             self._parts.log.write(at, draft.at(queue_offset, at, stored_ms), state.end)
             dispatch_one(message, placed, draft.size, self._parts)
             if has_entry:
@@ -268,7 +271,7 @@ class Writer:
         self._parts.index.cut(state.end, state.stored_ms)
         self._parts.log.files.zero_from(state.end + BLANK_SIZE)
         self._parts.log.cut(state.end)
-        self._parts.tail.write(state)
+        self._parts.tail.write_settled(state)
 
 
 def store_time(clock: Clock, state: TailState) -> int:

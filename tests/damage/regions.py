@@ -27,7 +27,8 @@ CHECKPOINT = (
 TAIL = (
     ("magic", 8), ("end", 8), ("stored ms", 8), ("unused 1", 512 - 24), ("flushed", 8),
     ("complement", 8), ("unused 2", 1024 - 528), ("indexed", 8), ("complement of indexed", 8),
-    ("unused 3", 4096 - 1040),
+    ("unused 3", 1536 - 1040), ("append begin", 8), ("append end", 8), ("append number", 8),
+    ("append check", 8), ("unused 4", 4096 - 1568),
 )  # fmt: skip
 BLANK = (("size", 4), ("magic", 4))
 MAGIC_BLANK = 0xCBD43194

@@ -190,12 +190,17 @@ def test_the_tail_is_documented() -> None:
         *struct_fields(layout.MARK_STRUCT.format, ["flushed", "complement"], layout.FLUSHED_AT),
         *struct_fields(layout.MARK_STRUCT.format, ["indexed", "complement"], layout.INDEXED_AT),
     ]
+    append = struct_fields(
+        layout.APPEND_STRUCT.format,
+        ["append_begin", "append_end", "append_number", "append_check"],
+        layout.APPEND_AT,
+    )
     intent = struct_fields(
         layout.INTENT_STRUCT.format,
         ["intent_magic", "intent_begin", "intent_complement"],
         layout.INTENT_AT,
     )
-    assert documented("rocketpy/tail") == [*first, *marks, *intent]
+    assert documented("rocketpy/tail") == [*first, *marks, *append, *intent]
     assert f"`{layout.INTENT_MAGIC.decode()}`" in section("rocketpy/tail")
     assert f"`{layout.TAIL_MAGIC.decode()}`" in section("rocketpy/tail")
     assert layout.TAIL_STRUCT.format.startswith("<")

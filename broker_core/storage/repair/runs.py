@@ -221,7 +221,7 @@ class _Repair:
         if placed:
             rebuild = self._rebuild(mender, end)
         state = TailState(PhysicalOffset(end), rebuild.stored_ms)
-        rebuild.parts.tail.write(state)
+        rebuild.parts.tail.write_settled(state)
         mark_indexed(rebuild.parts, end)
         ends = NotedEnds(end, ends_by_entries(rebuild.parts))
         make_checkpoint(rebuild.parts, Flusher(rebuild.parts), state, ends)

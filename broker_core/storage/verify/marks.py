@@ -9,6 +9,8 @@ from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.storage.batches.ledger import read_ledger
 from rocketpy.broker_core.storage.checkpoint import Checkpoint
 from rocketpy.broker_core.storage.layout import (
+    APPEND_AT,
+    APPEND_STRUCT,
     CHECKPOINT,
     CHECKPOINT_SIZE,
     CHECKPOINT_STRUCT,
@@ -50,6 +52,10 @@ def check_tail(parts: StoreParts, outline: LogOutline, log_end: LogEnd) -> Itera
     for at in _MARKS.values():
         yield from _zero_between(path, data, unused_from, at)
         unused_from = at + MARK_STRUCT.size
+    yield from _zero_between(path, data, unused_from, APPEND_AT)
+    unused_from = APPEND_AT + APPEND_STRUCT.size
+    if any(data[APPEND_AT:unused_from]) and not parts.tail.announced().number:
+        yield Problem("I6", path, APPEND_AT, "the announced append does not match its check")
     yield from _zero_between(path, data, unused_from, INTENT_AT)
     yield from _zero_between(path, data, INTENT_AT + INTENT_STRUCT.size, TAIL_FILE_SIZE)
     if magic != TAIL_MAGIC:

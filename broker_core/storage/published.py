@@ -1,0 +1,75 @@
+"""What readers may see of the log: all but the bytes of an append that may still be taken back.
+
+The published end alone does not tell, as Apache's broker appends without moving it. So each append
+of ours announces itself in the tail first. While the log ends where it begins, what lies behind is
+its own, and does not count; unless there is more than it announced. Then who announced it is dead,
+and another program has taken the log over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from rocketpy.broker_core.storage.commit_log import Segment
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.tail import Announced
+
+Seen = TypeVar("Seen")
+
+_A_LOOK_AHEAD = 4096  # bytes behind an append; those of the next message are not all zero
+
+
+def look(
+    parts: StoreParts, read: Callable[[], Seen], end_of: Callable[[Seen], int]
+) -> tuple[Seen, int | None]:
+    """Return what `read` finds, and the place of the log from which on it does not count.
+
+    `end_of` tells up to where in the log it goes. Needs no lock: what counts stays.
+    """
+    seen = read()
+    if _is_published(parts, end_of(seen)):
+        return seen, None
+    before = parts.tail.announced()
+    seen = read()  # once more, as the announcement has to be older than what is seen
+    if _is_published(parts, end_of(seen)):
+        return seen, None
+    if before == parts.tail.announced() and not _is_under_way(parts, before):
+        return seen, None
+    # Who announces an append has settled what others left: the end is asked for after that.
+    state = parts.tail.glimpse()
+    return seen, state.end if state and state.end < end_of(seen) else None
+
+
+def _is_published(parts: StoreParts, end: int) -> bool:
+    state = parts.tail.glimpse()
+    return state is None or end <= state.end
+
+
+def _is_under_way(parts: StoreParts, append: Announced) -> bool:
+    state = parts.tail.glimpse()
+    is_open = state is not None and append.begin == state.end
+    return is_open and not parts.log.files.read(append.end, _A_LOOK_AHEAD).strip(b"\0")
+
+
+def is_appending_at(parts: StoreParts, place: int) -> bool:
+    """Whether an append is under way that begins here: what lies behind may be half of it."""
+    append = parts.tail.announced()
+    return append.begin == place and _is_under_way(parts, append)
+
+
+def walk(parts: StoreParts, start: int, end: int | None = None) -> Iterator[Segment]:
+    """Yield the records that readers may see, as CommitLog.walk does."""
+    position = start
+    while True:
+        segment, limit = look(
+            parts,
+            lambda at=position: next(parts.log.walk(at, end), None),  # type: ignore[misc]
+            lambda seen: seen.end if seen is not None else 0,
+        )
+        if segment is not None and limit is not None:
+            segment = next(parts.log.walk(position, limit), None)
+        if segment is None:
+            return
+        yield segment
+        position = segment.end
