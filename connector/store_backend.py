@@ -32,7 +32,7 @@ from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
-from rocketpy.broker_core.storage.lock import lock_of
+from rocketpy.broker_core.storage.lock import locked
 from rocketpy.broker_core.storage.lookup import find_by_keys, records_at
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.selection import Selection
@@ -60,7 +60,6 @@ class StoreBackend(LogBackend):
     def close(self) -> None:
         """Let go of all files."""
         self.store.close()
-        self.store.parts.forget_files()
 
     def topics(self) -> Sequence[str]:
         """Return the names of all topics.
@@ -141,7 +140,7 @@ class StoreBackend(LogBackend):
         Raises:
             StoreLockedError: another process, such as a broker, keeps it.
         """
-        return lock_of(self.store.root).held(_COMMIT_WAIT_S)
+        return locked(self.store.root, _COMMIT_WAIT_S)
 
     def registry(self, observer: Observer | None = None) -> Registry:
         """Return the members and generations of the groups."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from rocketpy.broker_core.rebalance.generation import (
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.rebalance.situation import StoreSurvey
 from rocketpy.broker_core.storage.identity import identity_of, require_same
-from rocketpy.broker_core.storage.lock import lock_of
+from rocketpy.broker_core.storage.lock import locked
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.store_path import store_path
 
@@ -107,8 +108,8 @@ def publish(store: MessageStore, planned: Sequence[PlannedGroup]) -> set[str]:
         for outcome, generation in planned
         if generation is not None
     }
-    lock = lock_of(store.root)
-    return publish_generations(store.root, made, store.parts.disk, lambda: lock.held(_LOCK_WAIT_S))
+    lock = partial(locked, store.root, _LOCK_WAIT_S)
+    return publish_generations(store.root, made, store.parts.disk, lock)
 
 
 def _plan(

@@ -31,7 +31,6 @@ def opened(root: Path) -> Iterator[MessageStore]:
         yield store
     finally:
         store.close()
-        store.parts.forget_files()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ class CopyStage:
         if error is not None and self._file is not None:
             self._file.discard()
         self.store.close()
-        self.store.parts.forget_files()
 
     def records(self, topic: str, queue_id: int, offsets: Ints) -> Iterator[RecordBlock]:
         """Yield the records of some offsets of a queue, which ascend.

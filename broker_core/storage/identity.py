@@ -20,7 +20,7 @@ from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import StoreError
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import COMMIT_LOG, IDENTITY, OURS
-from rocketpy.broker_core.storage.lock import lock_of
+from rocketpy.broker_core.storage.lock import locked
 
 _MOST_BYTES = 4096  # of the first record: more than enough to tell two of them apart
 
@@ -92,7 +92,7 @@ def make_identity(root: Path, lock_timeout_s: float) -> StoreIdentity:
     if _noted_id(root) is None:
         disk = Disk()
         disk.make_folder(root / OURS)
-        with lock_of(root).held(lock_timeout_s):
+        with locked(root, lock_timeout_s):
             note_identity(root, disk)
     return identity_of(root)
 

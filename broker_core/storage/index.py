@@ -28,6 +28,10 @@ class MessageIndex:
         self._last: IndexFile | None = None
         self._open: dict[str, IndexFile] = {}  # for look-ups
 
+    def forget(self) -> None:
+        """Let go of all open files."""
+        self._last, self._open = None, {}
+
     def names(self) -> list[str]:
         """Return the names of the index files, the oldest first."""
         try:

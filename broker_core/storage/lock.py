@@ -3,7 +3,7 @@
 `lock` is taken as Java's FileChannel.lock takes it, a POSIX record lock, so that our writers and
 Apache's broker exclude each other. Such a lock does not exclude threads of one process, and is lost
 when *any* descriptor of the file is closed in the process: hence one guard per process and path,
-a thread lock beside it, and a descriptor that is never closed.
+a thread lock beside it, and a descriptor that is closed only when nobody uses the guard any more.
 
 Threads of one process can hand the lock to each other faster than another process can take it. So
 who waits for long locks the second byte of the file, which Apache's broker does not use, and who
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocketpy.broker_core.errors import StoreLockedError
+from rocketpy.broker_core.errors import StoreClosedError, StoreLockedError
 from rocketpy.broker_core.storage.layout import LOCK, LOCK_TEXT, OPENERS
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.00005, 0.002
@@ -58,6 +58,8 @@ class StoreLock:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if not os.fstat(self._fd).st_size:
             os.pwrite(self._fd, LOCK_TEXT, 0)
+        self._identity = _identity(path)
+        self.users = 0  # changed under _guards_lock
         self._look_at_s = 0.0
         self._is_in_line = False
         self._outermost: Callable[[], Hold | None] = _nobody  # by a weak reference
@@ -88,6 +90,9 @@ class StoreLock:
                 raise StoreLockedError(self._path.parent, os.getpid(), timeout_s)
         elif self._outermost() is not None:
             return
+        if self._fd < 0:  # closed by another thread, while this one waited
+            self._thread_lock.release()
+            raise StoreClosedError(self._path.parent)
         self._outermost = weakref.ref(hold, self._release_abandoned)
         if not self._take_byte(0):
             self._wait(deadline, timeout_s)
@@ -103,6 +108,30 @@ class StoreLock:
                 if self._holder_of(_LINE) is not None:
                     time.sleep(_LEFT_FREE_S)
             self._outermost = _nobody
+            self._thread_lock.release()
+            if not self.users:
+                self._close_unused()
+
+    def leave(self) -> None:
+        """Cease to use the guard. The last who does closes it, as soon as the lock is free."""
+        with _guards_lock:
+            self.users -= 1
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Close the file if nobody uses the guard: a process may open any number of stores.
+
+        Where the lock is held, who gives it back will do so.
+        """
+        if self._is_mine() or not self._thread_lock.acquire(blocking=False):
+            return
+        try:
+            with _guards_lock:
+                if not self.users and self._fd >= 0:
+                    del _guards[self._identity]
+                    fd, self._fd = self._fd, -1
+                    os.close(fd)
+        finally:
             self._thread_lock.release()
 
     def _release_abandoned(self, gone: weakref.ref[Hold]) -> None:
@@ -167,14 +196,34 @@ def _nobody() -> None:
 
 
 def lock_of(root: Path) -> StoreLock:
-    """Return this process's guard of a store; makes the lock file if it is missing."""
+    """Return this process's guard of a store, for one more user: call leave() when it is not used.
+
+    Makes the lock file if it is missing.
+    """
     path = root / LOCK
     with _guards_lock:
         guard = _guards.get(_identity(path)) if path.exists() else None
         if guard is None:
             guard = StoreLock(path)
             _guards[_identity(path)] = guard
+        guard.users += 1
         return guard
+
+
+@contextmanager
+def locked(root: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the lock of a store that need not be open; it may nest.
+
+    Raises:
+        StoreLockedError: another process, or a thread of this one, kept it for longer than the
+            time-out.
+    """
+    guard = lock_of(root)
+    try:
+        with guard.held(timeout_s):
+            yield
+    finally:
+        guard.leave()
 
 
 def lock_text(root: Path) -> bytes | None:

@@ -155,3 +155,5 @@ class StoreParts:
         """Let go of all open files."""
         self.log.files.close()
         self.queues.forget()
+        self.index.forget()
+        self.tail.forget()

@@ -271,6 +271,10 @@ def _lock_holder(root: Path) -> int | None:
     if not (root / LOCK).exists():
         return None
     try:
-        return lock_of(root).holder()
+        guard = lock_of(root)
     except OSError:  # a read-only disk, or not our file: then the system does not tell us
         return None
+    try:
+        return guard.holder()
+    finally:
+        guard.leave()

@@ -106,21 +106,28 @@ class MessageStore:
         self._disk.make_folder(self.root / OURS)
         self._disk.make_folder(self.root / CONFIG)
         self._lock = lock_of(self.root)
-        with self._lock.held(config.lock_timeout_s):
-            self._open_parts(config)  # one process makes what is missing, the others find it
-            self._writer = Writer(self.parts, self._lock, self.clock, self._is_deleted)
-            self.parts.restore_queue = self._writer.restore_queue
-            self._flusher = Flusher(self.parts)
-            self._openers = Openers(self.root)
-            try:
-                self._recover_and_mark()
-            except BaseException:
-                self._openers.leave()
-                raise
+        try:
+            with self._lock.held(config.lock_timeout_s):
+                self._take_up(config)
+        except BaseException:
+            self._lock.leave()
+            raise
         self._kept_at_s, self._warned_at_s = time.monotonic(), 0.0
         self._stop = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="rocketpy-keeper", daemon=True)
         self._keeper.start()
+
+    def _take_up(self, config: StoreConfig) -> None:
+        self._open_parts(config)  # one process makes what is missing, the others find it
+        self._writer = Writer(self.parts, self._lock, self.clock, self._is_deleted)
+        self.parts.restore_queue = self._writer.restore_queue
+        self._flusher = Flusher(self.parts)
+        self._openers = Openers(self.root)
+        try:
+            self._recover_and_mark()
+        except BaseException:
+            self._openers.leave()
+            raise
 
     def _recover_and_mark(self) -> None:
         """Mend what an unclean stop left. The mark of it goes at a clean stop, not before."""
@@ -281,6 +288,7 @@ class MessageStore:
             self._keeper.join(timeout=30)
         self._is_closed = True
         if self.read_only or self._forks != forks():
+            self.parts.forget_files()
             return
         try:
             with self._writer.owned():
@@ -290,6 +298,7 @@ class MessageStore:
                     self._disk.remove(self.root / ABORT)
         finally:
             self._openers.leave()
+            self._lock.leave()
             self.parts.forget_files()
 
     def _tell_of_late_upkeep(self) -> None:

@@ -71,6 +71,10 @@ class TailFile:
         elif writable:
             self._file = disk.open(self._path, writable=True)
 
+    def forget(self) -> None:
+        """Let go of the file; from now on it is only read."""
+        self._file = None
+
     def _found(self) -> DiskFile | None:
         """Return the file; to a reader it may be missing until somebody writes to the store."""
         if self._file is None and self._path.exists():
@@ -137,9 +141,9 @@ class TailFile:
 
     def write_flushed(self, end: int) -> None:
         """Say that the log is durable up to `end`. Needs no lock."""
-        if end > self.flushed():
-            assert self._file is not None
-            self._file.write(MARK_STRUCT.pack(end, ~end), FLUSHED_AT)
+        file = self._file  # another thread may be closing the store
+        if file is not None and end > self.flushed():
+            file.write(MARK_STRUCT.pack(end, ~end), FLUSHED_AT)
 
     def indexed(self) -> int | None:
         """Return the end up to which the log is in the index; None if that is not known."""

@@ -61,7 +61,7 @@ from rocketpy.broker_core.storage.layout import (
     TAIL_FILE,
     file_name,
 )
-from rocketpy.broker_core.storage.lock import Openers, lock_of
+from rocketpy.broker_core.storage.lock import Openers, locked
 from rocketpy.broker_core.storage.lost_queues import ends_by_entries
 from rocketpy.broker_core.storage.parts import QueueTable, StoreParts
 from rocketpy.broker_core.storage.queue_ends import NotedEnds
@@ -143,7 +143,7 @@ def repair_to(
     _refuse_target(source, target)
     workshop = target.with_name(f".{target.name}.repairing")
     disk.make_folder(workshop)
-    with lock_of(workshop).held(_LOCK_TIMEOUT_S):
+    with locked(workshop, _LOCK_TIMEOUT_S):
         _clear(workshop)  # of what an interrupted repair left
         copy_log(source, workshop, config.commit_log_file_size, disk, partial(report, "copying"))
         copy_other_files(source, workshop, disk)
@@ -304,7 +304,7 @@ def _lost_at_the_end(old: QueueTable, rebuild: Rebuild) -> Iterator[Gap]:
 @contextmanager
 def _owned(root: Path, disk: Disk) -> Iterator[None]:
     """Hold the store's lock, as the only one who has it open."""
-    with lock_of(root).held(_LOCK_TIMEOUT_S):
+    with locked(root, _LOCK_TIMEOUT_S):
         disk.make_folder(root / OURS)
         openers = Openers(root)
         try:

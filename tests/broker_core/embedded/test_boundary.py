@@ -201,7 +201,7 @@ def test_files_that_go_away_while_they_are_read_are_told(
         raise OSError(errno.EIO, "Input/output error", "commitlog/0")
 
     monkeypatch.setattr(Disk, "open", fail)
-    orders._store.parts.forget_files()
+    orders._store.parts.log.files.close()
     with pytest.raises(StoreAccessError, match=r"commitlog/0: Input/output error; the disk fails"):
         reader.read_all()
 

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 import rocketpy
-from rocketpy.broker_core.errors import StoreLockedError
-from rocketpy.broker_core.storage.lock import Openers, lock_of
+from rocketpy.broker_core.errors import StoreClosedError, StoreLockedError
+from rocketpy.broker_core.storage.lock import Openers, lock_of, locked
+from rocketpy.broker_core.storage.statistics import statistics
 
 HOLD = """
 import fcntl, os, sys
@@ -130,10 +131,13 @@ def test_closing_another_descriptor_does_not_lose_the_lock(
     with rocketpy.open(path, config=store.config), lock_of(path).held(1):
         other = rocketpy.open(path, config=store.config)
         other.close()
-        asked = subprocess.run(
-            [sys.executable, "-c", TRY, str(path / "lock")], capture_output=True, check=True
-        )
-    assert asked.stdout.strip() == b"busy"
+        assert is_taken(path)
+
+
+def is_taken(path: Path) -> bool:
+    """Whether another process finds the lock taken."""
+    command = [sys.executable, "-c", TRY, str(path / "lock")]
+    return subprocess.run(command, capture_output=True, check=True).stdout.strip() == b"busy"
 
 
 TRY = """
@@ -251,10 +255,7 @@ def test_verify_does_not_lose_the_lock_of_its_own_process(
 ) -> None:
     with store._store.locked():
         assert list(store.verify()) == []
-        asked = subprocess.run(
-            [sys.executable, "-c", TRY, str(path / "lock")], capture_output=True, check=True
-        )
-    assert asked.stdout.strip() == b"busy"
+        assert is_taken(path)
 
 
 WHO_OPENS = """
@@ -291,3 +292,50 @@ def test_nothing_but_the_locks_own_module_opens_the_lock_file(path: Path) -> Non
     command = [sys.executable, "-c", WHO_OPENS, str(path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["storage/lock.py"]
+
+
+def descriptors(path: Path) -> int:
+    """Return how many files below a folder this process has open."""
+    links = Path("/proc/self/fd").iterdir()
+    return sum(os.path.realpath(link).startswith(f"{path}/") for link in links)
+
+
+def test_a_process_that_opened_many_stores_keeps_no_file_of_them_open(
+    path: Path, small: rocketpy.StoreConfig
+) -> None:
+    """Others need low descriptors: Py4J's server for `foreachBatch` takes none from 1024 on."""
+    for number in range(20):
+        with rocketpy.open(path / str(number), config=small) as store:
+            store.create_topic("t", queues=1)
+            store.send("t", b"x")
+            list(store.verify())
+            statistics(store._store)
+        with locked(path / str(number), 1):
+            pass
+    del store
+    assert descriptors(path) == 0
+
+
+def test_closing_a_store_inside_its_lock_keeps_the_lock(
+    path: Path, small: rocketpy.StoreConfig
+) -> None:
+    store = rocketpy.open(path, config=small)
+    with store._store.locked():
+        store.close()
+        assert is_taken(path)
+    assert not is_taken(path)
+    assert descriptors(path) == 0
+
+
+def test_who_waited_for_the_lock_of_a_store_that_was_closed_is_told(
+    path: Path, small: rocketpy.StoreConfig
+) -> None:
+    store = rocketpy.open(path, config=small)
+    store.create_topic("t", queues=1)
+    lock = store._store._lock
+    store.close()
+    with pytest.raises(StoreClosedError), lock.held(1):
+        pass
+    with locked(path, 1):  # a new guard takes its place
+        assert is_taken(path)
+    assert not is_taken(path)
