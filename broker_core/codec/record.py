@@ -6,6 +6,8 @@ It is the readable statement of the format, used where messages come one by one.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rocketpy.broker_core.codec.compression import inflate
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.layout import (
@@ -179,6 +181,29 @@ def decode_record(data: bytes | memoryview, at: int = 0) -> Message:
         prepared_transaction_offset=PhysicalOffset(prepared),
         has_checksum=has_checksum,
     )
+
+
+class Numbered(NamedTuple):
+    """What of a record says where in its queue it is."""
+
+    size: int
+    topic: str
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+
+
+def numbered(data: bytes, at: int) -> Numbered:
+    """Return the number of a record, of which nothing is checked: for those that are published."""
+    size, magic, _, queue_id, _, queue_offset, _, sys_flag, _ = HEAD_STRUCT.unpack_from(data, at)
+    born_size = HOST_V6_SIZE if sys_flag & _BORN_HOST_V6 else HOST_V4_SIZE
+    store_size = HOST_V6_SIZE if sys_flag & _STORE_HOST_V6 else HOST_V4_SIZE
+    tail_at = at + HEAD_STRUCT.size + born_size + 8 + store_size
+    length_at = tail_at + TAIL_STRUCT.size + TAIL_STRUCT.unpack_from(data, tail_at)[2]
+    topic_at = length_at + (1 if magic == MAGIC_V1 else 2)
+    topic_end = topic_at + int.from_bytes(data[length_at:topic_at], "big")
+    topic = data[topic_at:topic_end].decode("utf-8", "replace")
+    return Numbered(size, topic, queue_id, queue_offset, sys_flag)
 
 
 def message_body(message: Message) -> bytes:

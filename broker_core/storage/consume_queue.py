@@ -176,10 +176,13 @@ class ConsumeQueue:
     def is_kept(self, start: int) -> bool:
         """Whether the entries from `start` on, just written, are in one file that is still there.
 
-        False where they are in several: some of these may not be open any more.
+        False where they are in several: some of these may not be open any more. The first that are
+        written to a file may be in one that was made anew, without those before.
         """
         file = self._written_file
-        return file is not None and self._written_from <= start and not file.is_removed
+        if file is None or self._written_from > start or file.is_removed:
+            return False
+        return self._written_from < start or not start or self.unit(start - 1) is not None
 
     def fill_before(self, offset: int) -> None:
         """Write fillers where a queue that begins at `offset` has room before it."""

@@ -23,7 +23,14 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.decoder import topics
-from rocketpy.broker_core.codec.sys_flags import queued
+from rocketpy.broker_core.codec.layout import (
+    HEADER_V4_SIZE,
+    MAGIC_V1,
+    MAGIC_V2,
+    SIZE_AND_MAGIC,
+)
+from rocketpy.broker_core.codec.record import numbered
+from rocketpy.broker_core.codec.sys_flags import is_queued, queued
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.consume_queue import QueueUnit
 from rocketpy.broker_core.storage.disk import Disk
@@ -31,6 +38,7 @@ from rocketpy.broker_core.storage.layout import QUEUE_ENDS
 
 QueueKey = tuple[str, int]  # topic, queue id
 _SAMPLED_RECORDS = 256  # of each log file
+_FEW_BYTES = 4096  # of what another process sent, one by one, in between
 
 
 class QueueEnd(NamedTuple):
@@ -102,7 +110,7 @@ class QueueEnds:
     """The ends of all queues, followed as the log grows. Threads may share it.
 
     Own appends are told to it by the holder of the store's lock. What others appended it reads in
-    the log, but only when it is asked.
+    the log, when it is asked.
     """
 
     def __init__(self, log: CommitLog, noted: NotedEnds) -> None:
@@ -117,10 +125,6 @@ class QueueEnds:
             self._pass_over(start)
             self._upto = end
             self._ends.update(ends)
-
-    def get(self, key: QueueKey) -> QueueEnd | None:
-        """Return the end of a queue as far as it is known without a look at the log."""
-        return self._ends.get(key)
 
     def exact(self, key: QueueKey, end: int) -> QueueEnd | None:
         """Return the end of a queue as of `end`, the log's end. Hold the store's lock."""
@@ -163,18 +167,26 @@ class QueueEnds:
             if not self._unread:
                 return False
             start, end = self._unread[0]
+            few = self._log.files.read(start, end - start) if end - start <= _FEW_BYTES else b""
+            if few and len(few) == end - start:
+                self._take(_ends_in_few(few, start))
+                self._unread.pop(0)
+                return True
             # What retention deleted meanwhile is passed over.
             segment = next(self._log.walk(max(start, self._log.min_offset()), end), None)
             if segment is not None and segment.block is not None:
-                for key, found in ends_in(segment.block, segment.file_start):
-                    known = self._ends.get(key)
-                    if known is None or known.physical_offset < found.physical_offset:
-                        self._ends[key] = found
+                self._take(ends_in(segment.block, segment.file_start))
             if segment is None or segment.end >= end:
                 self._unread.pop(0)
             else:
                 self._unread[0] = segment.end, end
             return True
+
+    def _take(self, ends: Iterable[tuple[QueueKey, QueueEnd]]) -> None:
+        for key, found in ends:
+            known = self._ends.get(key)
+            if known is None or known.physical_offset < found.physical_offset:
+                self._ends[key] = found
 
 
 def sampled_ends(log: CommitLog) -> dict[QueueKey, QueueEnd]:
@@ -203,6 +215,20 @@ def ends_in(block: RecordBlock, file_start: int) -> Iterator[tuple[QueueKey, Que
         key = names.dictionary[int(numbers[row])].as_py(), int(queue_ids[row])
         place = file_start + int(block.starts[at])
         yield key, QueueEnd(int(block.head["queue_offset"][at]) + 1, place)
+
+
+def _ends_in_few(data: bytes, start: int) -> Iterator[tuple[QueueKey, QueueEnd]]:
+    """Yield the same of a few records, one by one: columns would take longer."""
+    at = 0
+    while at + HEADER_V4_SIZE < len(data):
+        size, magic = SIZE_AND_MAGIC.unpack_from(data, at)
+        if magic not in (MAGIC_V1, MAGIC_V2) or not HEADER_V4_SIZE < size <= len(data) - at:
+            return  # the blank end of a file; or damage, which is for readers to tell
+        record = numbered(data, at)
+        if is_queued(record.sys_flag) and record.queue_id >= 0:
+            key = record.topic, record.queue_id
+            yield key, QueueEnd(record.queue_offset + 1, start + at)
+        at += record.size
 
 
 def _crc_of(content: object) -> int:

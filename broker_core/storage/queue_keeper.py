@@ -78,10 +78,12 @@ class QueueKeeper:
         restore_queues(self._parts, [key], {key: expected} if expected else {})
 
     def next_offset(self, key: QueueKey, log_end: int) -> int:
-        """Return the queue offset that the next message of a queue gets."""
-        found = self._end_of(key, self._ends.get(key))
-        # A queue without entries is a new one, or was lost since the log was read last.
-        return found or self._end_of(key, self._ends.exact(key, log_end))
+        """Return the queue offset that the next message of a queue gets.
+
+        What others appended is read for it: an end that is known from before may have been passed
+        by entries that were lost again, or by those of a restoring that was never finished.
+        """
+        return self._end_of(key, self._ends.exact(key, log_end))
 
     def note(self, start: int, end: int, ends: Mapping[QueueKey, QueueEnd]) -> None:
         """Take up an append of our own, from `start` to `end` in the log."""

@@ -203,3 +203,41 @@ def test_a_topic_that_was_deleted_does_not_come_back(
         assert not (filled / "consumequeue" / "t").exists()
         store.create_topic("t", queues=1)
         assert store.send("t", "new").queue_offset == 0
+
+
+@pytest.mark.parametrize("kept", [1, 4, 5, 7, 8])
+def test_a_writer_that_others_overtook_notices_what_is_lost_of_their_entries(
+    path: Path, store: rocketpy.Store, kept: int
+) -> None:
+    """Be it files that it never opened, or what a restoring that died had written so far."""
+    for number in range(2):
+        store.send("t", f"{number}")
+    with rocketpy.open(path, config=store.config) as other:
+        for number in range(2, 9):
+            other.send("t", f"{number}")
+    keep_entries(path, kept)
+    assert store.send("t", "9").queue_offset == 9
+    assert bodies(store) == [*range(10)]
+
+
+def keep_entries(path: Path, count: int) -> None:
+    """Lose all entries of a queue but the first."""
+    folder = path / "consumequeue" / "t" / "0"
+    entries = b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+    shutil.rmtree(folder)
+    folder.mkdir()
+    for start in range(0, count * 20, 100):
+        (folder / f"{start:020}").write_bytes(
+            entries[start : min(start + 100, count * 20)].ljust(100, b"\0")
+        )
+
+
+def test_an_entry_is_not_left_alone_in_a_file_that_was_made_anew(
+    path: Path, store: rocketpy.Store
+) -> None:
+    for number in range(3):
+        store.send("t", f"{number}")
+    store._store.parts.queues.forget()  # as where very many queues are open
+    lose_queue(path)
+    assert store.send("t", "3").queue_offset == 3
+    assert bodies(store) == [*range(4)]
