@@ -113,7 +113,7 @@ def _follow(tail: _Tail, seen: Ends, output: _Output) -> None:
             status.update(f"{tail.topic}: {count_text(count, 'message')}, {rate}")
             seen = ends
             if starts == ends:
-                time.sleep(_EVERY_S)
+                tail.store._store.wait_for_more(_EVERY_S)  # Apache's broker does not tell
 
 
 class _Output:

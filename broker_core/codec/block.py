@@ -20,6 +20,7 @@ from rocketpy.broker_core.codec.crc import (
     joined_crcs,
     value_crcs,
 )
+from rocketpy.broker_core.codec.draft import CHECKSUM_HEAD
 from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
@@ -39,7 +40,6 @@ from rocketpy.broker_core.codec.layout import (
     SysFlag,
 )
 from rocketpy.broker_core.codec.properties import PropertyColumn
-from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.lazy import lazy_property
 

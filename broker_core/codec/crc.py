@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rocketpy.broker_core.codec.crc32 import crc32
+from rocketpy.broker_core.codec.draft import CHECKSUM_HEAD
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import PROPERTY_SEPARATOR
-from rocketpy.broker_core.codec.record import CHECKSUM_HEAD
 
 Crcs = npt.NDArray[np.uint32]
 

@@ -109,6 +109,22 @@ class RecordRun:
         self.data = np.frombuffer(joined.buffers()[2] or b"", np.uint8)
 
 
+class EncodedBatch(NamedTuple):
+    """Records of one topic, encoded but not placed, with what queues and index keep of them."""
+
+    topic: str
+    run: RecordRun
+    queue_ids: npt.NDArray[np.int32]
+    tag_codes: Ints
+    index_rows: Ints  # which message each index entry is of
+    index_hashes: Ints
+    delays_ms: Ints | None = None  # of messages that wait for a delay level
+
+    def codes_at(self, stored_ms: int) -> Ints:
+        """Return the tag codes of the queue entries: of those that wait, when they are due."""
+        return self.tag_codes if self.delays_ms is None else self.delays_ms + stored_ms
+
+
 def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
     """Return the records of a batch, not yet placed.
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rocketpy.broker_core.codec.compression import inflate
-from rocketpy.broker_core.codec.crc32 import crc32
+from rocketpy.broker_core.codec.draft import (
+    CHECKSUM_HEAD,
+    RecordDraft,
+    body_crc,
+    checksum_property,
+)
 from rocketpy.broker_core.codec.layout import (
-    ANY_HOST_V6,
     BLANK_SIZE,
-    CHECKSUM_DIGITS,
-    CHECKSUM_NAME,
     CHECKSUM_SIZE,
     HEAD_STRUCT,
     HOST_V4_SIZE,
@@ -22,16 +24,13 @@ from rocketpy.broker_core.codec.layout import (
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
-    MAX_PROPERTIES,
-    MAX_TOPIC_V1,
     MIN_RECORD_SIZE,
-    NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     SIZE_AND_MAGIC,
     TAIL_STRUCT,
     SysFlag,
 )
-from rocketpy.broker_core.errors import MessageRefusedError, RecordError
+from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.message import (
     Host,
     Message,
@@ -41,20 +40,7 @@ from rocketpy.broker_core.message import (
     split_properties,
 )
 
-CHECKSUM_HEAD = CHECKSUM_NAME + bytes([NAME_VALUE_SEPARATOR])
-_POSITIVE = 0x7FFFFFFF
 _BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
-
-
-def body_crc(body: bytes | memoryview) -> int:
-    """Return the CRC that a record keeps of its stored body."""
-    return crc32(body) & _POSITIVE
-
-
-def checksum_property(record: bytes | memoryview) -> bytes:
-    """Return the record check sum of all bytes before it, as the 20 bytes that are appended."""
-    digits = f"{crc32(record) & _POSITIVE:0{CHECKSUM_DIGITS}d}"[::-1]
-    return CHECKSUM_HEAD + digits.encode() + bytes([PROPERTY_SEPARATOR])
 
 
 def looks_like_checksum(tail: bytes) -> bool:
@@ -73,65 +59,31 @@ def looks_like_checksum(tail: bytes) -> bool:
 def encode_record(message: Message) -> bytes:
     """Return the record of a message; the hosts decide on the sysFlag's IPv6 bits."""
     place = message.queue_offset, message.physical_offset, message.store_timestamp_ms
-    return RecordDraft(message).at(*place)
+    return draft_of(message).at(*place)
 
 
-class RecordDraft:
-    """A message encoded but for what the log decides: its size is known before its place is."""
+def draft_of(message: Message, *, tag_code: int = 0, delay_ms: int = 0) -> RecordDraft:
+    """Return the draft of a message's record.
 
-    __slots__ = ("_magic", "_message", "_parts", "size")
-
-    def __init__(self, message: Message) -> None:
-        topic = message.topic.encode()
-        properties = join_properties(message.properties)
-        born, store = message.born_host.packed(), message.store_host.packed()
-        length = len(properties) + (CHECKSUM_SIZE if message.has_checksum else 0)
-        if length > MAX_PROPERTIES:
-            reason = f"{length} bytes in all, a record holds {MAX_PROPERTIES}"
-            raise MessageRefusedError("properties", reason)
-        is_v1 = len(topic) <= MAX_TOPIC_V1
-        length_of_topic = len(topic).to_bytes(1 if is_v1 else 2, "big")
-        self._message, self._magic = message, MAGIC_V1 if is_v1 else MAGIC_V2
-        self._parts = born, store, length_of_topic + topic + length.to_bytes(2, "big") + properties
-        self.size = (
-            HEAD_STRUCT.size
-            + len(born)
-            + 8
-            + len(store)
-            + TAIL_STRUCT.size
-            + len(message.stored_body)
-            + len(self._parts[2])
-            + length
-            - len(properties)
-        )
-
-    def at(self, queue_offset: int, physical_offset: int, stored_ms: int) -> bytes:
-        """Return the record for a place in a queue and in the log."""
-        message, body = self._message, self._message.stored_body
-        born, store, rest = self._parts
-        sys_flag = message.sys_flag & ~ANY_HOST_V6
-        if len(born) > HOST_V4_SIZE:
-            sys_flag |= _BORN_HOST_V6
-        if len(store) > HOST_V4_SIZE:
-            sys_flag |= _STORE_HOST_V6
-        head = HEAD_STRUCT.pack(
-            self.size,
-            self._magic,
-            body_crc(body) if body else 0,
-            message.queue_id,
-            message.flag,
-            queue_offset,
-            physical_offset,
-            sys_flag,
-            message.born_timestamp_ms,
-        )
-        tail = TAIL_STRUCT.pack(
-            message.reconsume_times, message.prepared_transaction_offset, len(body)
-        )
-        record = b"".join(
-            (head, born, stored_ms.to_bytes(8, "big", signed=True), store, tail, body, rest)
-        )
-        return record + checksum_property(record) if message.has_checksum else record
+    Raises:
+        MessageRefusedError: the properties do not fit into a record.
+    """
+    return RecordDraft(
+        message.topic,
+        message.queue_id,
+        message.stored_body,
+        join_properties(message.properties),
+        born_host=message.born_host.packed(),
+        store_host=message.store_host.packed(),
+        born_ms=message.born_timestamp_ms,
+        flag=message.flag,
+        sys_flag=message.sys_flag,
+        reconsume_times=message.reconsume_times,
+        prepared_offset=message.prepared_transaction_offset,
+        has_checksum=message.has_checksum,
+        tag_code=tag_code,
+        delay_ms=delay_ms,
+    )
 
 
 def decode_record(data: bytes | memoryview, at: int = 0) -> Message:

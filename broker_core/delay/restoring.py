@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.crc import value_crcs
-from rocketpy.broker_core.codec.encoder import RecordTexts, lay_out
+from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordTexts, lay_out
 from rocketpy.broker_core.codec.gather import Ints, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
@@ -30,6 +30,7 @@ from rocketpy.broker_core.codec.layout import (
 from rocketpy.broker_core.codec.properties import closed
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import TopicNameError
+from rocketpy.broker_core.intake.gate import admitted_batch
 from rocketpy.broker_core.message import KEYS, REAL_QUEUE, REAL_TOPIC, TAGS, UNIQ_KEY
 from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.metadata.names import (
@@ -39,8 +40,6 @@ from rocketpy.broker_core.metadata.names import (
     is_retry_topic,
     is_sending_forbidden,
 )
-from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 log = logging.getLogger(__name__)
 
@@ -120,14 +119,8 @@ class Restoring:
         texts = RecordTexts(topic.encode(), bodies, self._properties(block, rows))
         run = lay_out(headers, texts, value_crcs(bodies), checksum=self.config.record_checksum)
         picked, properties = pa.array(rows), block.properties
-        tags = properties.get(TAGS).take(picked)
-        entries = index_entries(
-            topic,
-            unique=properties.get(UNIQ_KEY).take(picked),
-            keys=properties.get(KEYS).take(picked),
-            tags=tags,
-        )
-        return EncodedBatch(topic, run, queue_ids, tag_codes(tags), *entries)
+        named = {name: properties.get(name).take(picked) for name in (UNIQ_KEY, KEYS, TAGS)}
+        return admitted_batch(topic, run, queue_ids, named)
 
     def _properties(self, block: RecordBlock, rows: Ints) -> pa.Array:
         lengths = block.properties_lengths - CHECKSUM_SIZE * block.checksummed

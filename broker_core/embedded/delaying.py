@@ -12,6 +12,7 @@ from rocketpy.broker_core.delay.timing import RecallHandle, recalling
 from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.sending import Receipt, Sending
 from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.intake.gate import admitted
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC
 
 
@@ -72,4 +73,5 @@ class Delaying(Sending):
         now_ms = self._store.clock.now_ms()
         parsed = RecallHandle.parse(handle)
         self._make_system_topic(TIMER_TOPIC)
-        self._store.append_one(recalling(parsed, self.config, now_ms=now_ms))
+        recall = recalling(parsed, self.config, now_ms=now_ms)
+        self._store.append_many([admitted(recall, self.config)])

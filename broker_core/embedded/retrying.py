@@ -15,7 +15,7 @@ from rocketpy.broker_core.errors import (
     OffsetOutOfRangeError,
     QueueNotFoundError,
 )
-from rocketpy.broker_core.intake.single import check_limits
+from rocketpy.broker_core.intake.gate import admitted
 from rocketpy.broker_core.message import DELAY, Message, offset_id, parse_offset_id
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.retry.rules import DEAD_LETTER_QUEUES, RetryRule, sent_back
@@ -64,20 +64,20 @@ class Retrying(StoreHandle):
         rule = RetryRule(group=settings, config=self.config, delay_level=delay_level)
         queue_id = random.randrange(settings.retry_queues)
         copy = sent_back(found, rule, queue_id=queue_id, cause=cause)
-        check_limits(copy, self.config)
+        draft = admitted(copy, self.config)
         is_dead = copy.topic != SCHEDULE_TOPIC
         topic = rule.dead_letter_topic if is_dead else rule.retry_topic
         self._make_topic(topic, DEAD_LETTER_QUEUES if is_dead else settings.retry_queues)
         if not is_dead:
             self._make_system_topic(SCHEDULE_TOPIC)
-        placed = self._store.append_one(copy)
+        (placed,) = self._store.append_many([draft])
         msg_id = offset_id(copy.store_host, placed.physical_offset)
         return SentBack(
             topic=topic,
             is_dead=is_dead,
             reconsume_times=copy.reconsume_times,
             delay_level=int(copy.properties[DELAY]),
-            receipt=Receipt(msg_id, copy.queue_id, *placed[:3]),
+            receipt=Receipt(msg_id, copy.queue_id, *placed),
         )
 
     def _make_topic(self, name: str, queues: int) -> None:

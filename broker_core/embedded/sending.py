@@ -18,7 +18,8 @@ from rocketpy.broker_core.errors import (
     QueueNotFoundError,
     TopicNotFoundError,
 )
-from rocketpy.broker_core.intake.single import check_limits, message_properties, stored_body
+from rocketpy.broker_core.intake.gate import admitted
+from rocketpy.broker_core.intake.single import message_properties, stored_body
 from rocketpy.broker_core.intake.table import Intake, MessageData, queue_of, refuse_system_topic
 from rocketpy.broker_core.message import Message, offset_id
 from rocketpy.broker_core.metadata import TopicConfig
@@ -93,11 +94,10 @@ class Sending(StoreHandle):
             has_checksum=self.config.record_checksum,
         )
         message = self._as_it_waits(message, delay_level, deliver_at)
-        check_limits(message, self.config)
-        placed = self._store.append_one(message)
+        (placed,) = self._store.append_many([admitted(message, self.config)])
         msg_id = offset_id(message.store_host, placed.physical_offset)
         handle = handle_of(message, self.config)
-        return Receipt(msg_id, message.queue_id, *placed[:3], handle.text() if handle else None)
+        return Receipt(msg_id, message.queue_id, *placed, handle.text() if handle else None)
 
     def _as_it_waits(self, message: Message, delay_level: int, deliver_at: Time | None) -> Message:
         if deliver_at is None:

@@ -1,22 +1,18 @@
-"""One message from the arguments of `send`: properties put together, limits held."""
+"""One message from the arguments of `send`: its body as it is stored, and its properties."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from rocketpy.broker_core.codec.compression import CODECS, deflate
-from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MAX_PROPERTIES
-from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import (
     KEYS,
     SHARDING_KEY,
     TAGS,
     UNIQ_KEY,
-    Message,
     UniqueKeys,
     join_keys,
-    join_properties,
 )
 
 _unique_keys = UniqueKeys()
@@ -62,21 +58,3 @@ def message_properties(
         if not isinstance(value, str):
             raise MessageRefusedError(f"property {name!r}", f"a str is wanted, not {value!r}")
     return {**properties, **named}
-
-
-def check_limits(message: Message, config: StoreConfig) -> None:
-    """Refuse a message that breaks a limit.
-
-    Raises:
-        MessageRefusedError: says which, and what the limit is.
-    """
-    if not -(1 << 31) <= message.flag < 1 << 31:
-        raise MessageRefusedError(f"flag={message.flag}", "it must fit into 32 bits")
-    size, limit = len(message.stored_body), config.max_message_size
-    if size > limit:
-        raise MessageRefusedError("body", f"{size} bytes, the limit is {limit} (max_message_size)")
-    limit = config.max_properties_length
-    if limit < MAX_PROPERTIES:  # otherwise the record's own limit says it
-        size = len(join_properties(message.properties)) + CHECKSUM_SIZE * message.has_checksum
-        if size > limit:
-            raise MessageRefusedError("properties", f"{size} bytes in all, the limit is {limit}")

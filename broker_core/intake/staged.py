@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.clock import Clock, SystemClock
+from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
@@ -36,7 +37,6 @@ from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.existing import adapt
 from rocketpy.broker_core.storage.layout import CONFIG
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 log = logging.getLogger(__name__)
 

@@ -21,16 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.compression import deflate
-from rocketpy.broker_core.codec.encoder import MessageColumns, encode
+from rocketpy.broker_core.codec.encoder import EncodedBatch, MessageColumns, encode
 from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
+from rocketpy.broker_core.intake.gate import admitted_batch
 from rocketpy.broker_core.intake.waiting import NOTED, Delays, StoredRows
 from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, NO_HOST, SHARDING_KEY, TAGS, UNIQ_KEY
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC, is_sending_forbidden
-from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 
 class ArrowStream(Protocol):
@@ -158,15 +157,8 @@ class Intake:
             store_host=self.config.store_host,
             sys_flag=rows.sys_flag,
         )
-        tags = named.get(TAGS)
-        entries = index_entries(
-            part.topic, unique=named.get(UNIQ_KEY), keys=named.get(KEYS), tags=tags
-        )
-        codes = part.tag_codes
-        if codes is None:
-            codes = tag_codes(tags if tags is not None else pa.nulls(len(part.rows), pa.string()))
         run = encode(columns, checksum=self.config.record_checksum)
-        return EncodedBatch(part.topic, run, part.queue_ids, codes, *entries)
+        return admitted_batch(part.topic, run, part.queue_ids, named, part.delays_ms)
 
     def _bodies(self, batch: pa.RecordBatch) -> pa.Array:
         if "body" not in batch.schema.names:

@@ -51,7 +51,7 @@ class StoredRows:
     topic: str
     rows: Ints
     queue_ids: npt.NDArray[np.int32]
-    tag_codes: Ints | None = None  # None: those of the tags
+    delays_ms: Ints | None = None  # of those that wait for a delay level
     properties: dict[str, pa.Array] = field(default_factory=dict)
 
 
@@ -92,7 +92,7 @@ class Delays:
             topic=SCHEDULE_TOPIC,
             rows=rows,
             queue_ids=(levels - 1).astype(np.int32),
-            tag_codes=np.array(delays, np.int64)[levels - 1],
+            delays_ms=np.array(delays, np.int64)[levels - 1],
             properties={DELAY: _texts(levels), **_place(topic, queue_ids[rows])},
         )
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.decoder import decode
+from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.intake.table import take_out
@@ -36,7 +37,6 @@ from rocketpy.broker_core.retry.rules import (
     SEPARATORS,
     RetryRule,
 )
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 _KEPT = RETRY_TOPIC, ORIGIN_MESSAGE_ID  # if they are there
 
@@ -82,7 +82,7 @@ def _waiting(
         properties=properties,
         reconsume_times=times + 1,
         config=config,
-        tags=delays_ms[levels - 1].astype(np.int64),
+        delays_ms=delays_ms[levels - 1].astype(np.int64),
     ):
         yield batch, config.delay_level_count
 

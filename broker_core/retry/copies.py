@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.crc import value_crcs
-from rocketpy.broker_core.codec.encoder import RecordTexts, lay_out
+from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordTexts, lay_out
 from rocketpy.broker_core.codec.gather import Ints, rows_at
 from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, HEADERS, SysFlag
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.intake.gate import admitted_batch
 from rocketpy.broker_core.message import KEYS, TAGS, UNIQ_KEY
-from rocketpy.broker_core.storage.dispatch import index_entries, tag_codes
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 _BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
 
@@ -35,9 +34,9 @@ def copied(
     properties: pa.Array,
     reconsume_times: Ints,
     config: StoreConfig,
-    tags: Ints | None = None,
+    delays_ms: Ints | None = None,
 ) -> Iterator[EncodedBatch]:
-    """Yield the copies, encoded, in order; `tags` are the tag codes, if not those of the tags.
+    """Yield the copies, encoded, in order; `delays_ms` is how long they wait, if they do.
 
     A batch holds copies whose producers' addresses are of one family.
 
@@ -53,9 +52,8 @@ def copied(
         texts = RecordTexts(topic.encode(), bodies, properties.slice(rows[0], len(rows)))
         run = lay_out(headers, texts, value_crcs(bodies), checksum=config.record_checksum)
         named = {name: part.properties.get(name) for name in (UNIQ_KEY, KEYS, TAGS)}
-        entries = index_entries(topic, unique=named[UNIQ_KEY], keys=named[KEYS], tags=named[TAGS])
-        codes = tag_codes(named[TAGS]) if tags is None else tags[rows]
-        yield EncodedBatch(topic, run, queue_ids[rows], codes, *entries)
+        delays = None if delays_ms is None else delays_ms[rows]
+        yield admitted_batch(topic, run, queue_ids[rows], named, delays)
 
 
 def _headers(

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.decoder import decode
+from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
@@ -36,7 +37,6 @@ from rocketpy.broker_core.message import (
 )
 from rocketpy.broker_core.retry.copies import copied
 from rocketpy.broker_core.retry.rules import LEFT_OUT
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 # Of the tries that are over, and of the record itself.
 _LEFT_OUT = (

@@ -13,13 +13,13 @@ from types import TracebackType
 
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import QueueNotFoundError, TopicNotFoundError
 from rocketpy.broker_core.storage.batches.staging import StagedFile
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 
 @dataclass(slots=True, kw_only=True)

@@ -107,6 +107,13 @@ class CommitLog:
         file = self.files.file_for_writing(start, allocated=allocated)
         file.write(records, offset - start)
 
+    def make_next_ready(self, end: int) -> None:
+        """Make the file behind the one that is being written, once that is half full."""
+        start = self.files.start_of(end)
+        if end - start > self.file_size // 2:
+            allocated = self.file_size if self._preallocate else 0
+            self.files.make_ready(start + self.file_size, allocated=allocated)
+
     def close_file(self, end: int) -> None:
         """Fill a file from the log's end on with a blank record, and make it durable."""
         start = self.files.start_of(end)

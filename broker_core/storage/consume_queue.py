@@ -156,18 +156,13 @@ class ConsumeQueue:
 
     def put(self, offset: int, units: npt.NDArray[Any]) -> None:
         """Write entries from `offset` on."""
-        file = self.files.write(offset * QUEUE_UNIT_SIZE, units.view(np.uint8).data)
-        self._note_written(file, offset)
-        self._known_end = offset + len(units)
+        self.put_packed(offset, units.view(np.uint8).data)
 
-    def put_one(self, offset: int, unit: QueueUnit) -> None:
-        """Write one entry."""
-        at = offset * QUEUE_UNIT_SIZE
-        start = self.files.start_of(at)
-        file = self.files.file_for_writing(start)
-        file.write(QUEUE_UNIT_STRUCT.pack(*unit), at - start)
+    def put_packed(self, offset: int, units: bytes | memoryview) -> None:
+        """Write entries from `offset` on, given as their bytes."""
+        file = self.files.write(offset * QUEUE_UNIT_SIZE, units)
         self._note_written(file, offset)
-        self._known_end = offset + 1
+        self._known_end = offset + len(units) // QUEUE_UNIT_SIZE
 
     def _note_written(self, file: DiskFile | None, offset: int) -> None:
         if file is not self._written_file:

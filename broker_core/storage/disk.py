@@ -177,6 +177,10 @@ class Disk:
 
         The file appears under its name only when it has its size, so a crash leaves no short one.
         """
+        return self.take(self.make_beside(path, size, allocated=allocated), path)
+
+    def make_beside(self, path: Path, size: int, *, allocated: int = 0) -> Path:
+        """Make what create() makes, but under another name, for take(); return that name."""
         temporary = _temporary(path)
         try:
             fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -187,10 +191,19 @@ class Disk:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            self.rename(temporary, path)
         except OSError as cause:
             temporary.unlink(missing_ok=True)
             raise_if_full(cause, path, allocated)
+            raise
+        return temporary
+
+    def take(self, made: Path, path: Path) -> DiskFile:
+        """Give a file that was made beside its path its name; open it."""
+        try:
+            self.rename(made, path)
+        except OSError as cause:
+            made.unlink(missing_ok=True)
+            raise_if_full(cause, path, 0)
             raise
         return self.open(path, writable=True)
 

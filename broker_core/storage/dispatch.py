@@ -1,7 +1,7 @@
 """From records to queues and index: what a consume queue and the index keep of each message.
 
-Used by append, by catching up, by recovery and by repair, so that all agree. `tag_code_of` works on
-one message, `tag_codes` on a column; a property test holds them equal.
+Used by append, by catching up, by recovery and by repair, so that all agree. For single messages
+`intake/gate.py` does the same; a property test holds them equal.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +18,12 @@ import pyarrow.compute as pc
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.decoder import topics
 from rocketpy.broker_core.codec.gather import Ints, packed
-from rocketpy.broker_core.codec.sys_flags import indexed, is_queued, queued
+from rocketpy.broker_core.codec.sys_flags import indexed, queued
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import (
     index_key_hash,
     string_hash,
     string_hashes,
-    tag_hash,
 )
 from rocketpy.broker_core.message import (
     DELAY,
@@ -33,12 +31,9 @@ from rocketpy.broker_core.message import (
     KEYS,
     TAGS,
     UNIQ_KEY,
-    Message,
-    PhysicalOffset,
-    QueueOffset,
 )
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT
 from rocketpy.broker_core.storage.parts import StoreParts, is_folder_name
 
@@ -218,14 +213,6 @@ def _due_times(levels: pa.Array, stored: Ints, codes: Ints, config: StoreConfig)
     return np.where(waits > 0, stored + waits, codes)
 
 
-def stored_codes(topic: str, codes: Ints, stored_ms: int) -> Ints:
-    """Return the tag codes of an encoded batch once it is known when it is stored.
-
-    Those of the schedule topic are delays until then: see intake/waiting.py.
-    """
-    return codes + stored_ms if topic == SCHEDULE_TOPIC else codes
-
-
 def level_delay_ms(text: str | None, config: StoreConfig) -> int:
     """Return how long the level that a property DELAY names lasts, 0 for none or nonsense."""
     level = _delay_level(text)
@@ -285,33 +272,3 @@ def _hashed_tags(tags: pa.Array, prefix: str) -> tuple[Ints, Ints]:
     present = np.array([bool(name) for name in names] + [False])
     rows = np.flatnonzero(present[codes])
     return rows, hashes[codes[rows]]
-
-
-def tag_code_of(message: Message, stored_ms: int, config: StoreConfig) -> int:
-    """Return the tag code of one message."""
-    if message.topic == SCHEDULE_TOPIC:
-        delay_ms = level_delay_ms(message.properties.get(DELAY), config)
-        if delay_ms:
-            return stored_ms + delay_ms
-    tag = message.properties.get(TAGS)
-    return tag_hash(tag) if tag else 0
-
-
-class PlacedOne(NamedTuple):
-    """Where one message went."""
-
-    queue_offset: QueueOffset
-    physical_offset: PhysicalOffset
-    stored_ms: int
-    end: PhysicalOffset  # of the log behind it
-
-
-def dispatch_one(message: Message, placed: PlacedOne, size: int, parts: StoreParts) -> None:
-    """Write the queue entry of one message; its index entries come later (indexing.py)."""
-    if is_queued(message.sys_flag):
-        code = tag_code_of(message, placed.stored_ms, parts.config)
-        if parts.config.consume_queue_ext:
-            ext = parts.queues.ext(message.topic, message.queue_id)
-            code = int(ext.put(np.array([code]), np.array([placed.stored_ms]))[0])
-        queue = parts.queues.get(message.topic, message.queue_id)
-        queue.put_one(placed.queue_offset, QueueUnit(placed.physical_offset, size, code))

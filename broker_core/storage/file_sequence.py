@@ -23,6 +23,7 @@ class FileSequence:
         self.folder, self.file_size = folder, file_size
         self._disk, self._writable, self._keep_open = disk, writable, keep_open
         self._open: dict[int, DiskFile] = {}
+        self._ready: tuple[int, Path] | None = None  # a file made beside its path
 
     def starts(self) -> list[int]:
         """Return the start offsets of the files that are there now, ascending."""
@@ -54,8 +55,25 @@ class FileSequence:
         if found is not None:
             return found
         self._disk.make_folder(self.folder)
-        path = self.folder / file_name(start)
+        path, ready = self.folder / file_name(start), self._ready
+        if ready is not None and ready[0] == start and ready[1].exists():
+            self._ready = None
+            return self._remember(start, self._disk.take(ready[1], path))
         return self._remember(start, self._disk.create(path, self.file_size, allocated=allocated))
+
+    def make_ready(self, start: int, *, allocated: int = 0) -> None:
+        """Make a file that will be written soon: it gets its name when it is. Needs no lock."""
+        if (self._ready is None or self._ready[0] != start) and self.file(start) is None:
+            self.discard_ready()
+            path = self.folder / file_name(start)
+            made = self._disk.make_beside(path, self.file_size, allocated=allocated)
+            self._ready = start, made
+
+    def discard_ready(self) -> None:
+        """Remove a file that was made ready and is not needed."""
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            ready[1].unlink(missing_ok=True)
 
     def _remember(self, start: int, file: DiskFile) -> DiskFile:
         # Threads share this: each step is atomic, and who holds a file keeps it open.

@@ -10,10 +10,12 @@ from typing import Any
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import TopicNameError
 from rocketpy.broker_core.lazy import lazy_property
+from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt
 from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.growth import Growth
 from rocketpy.broker_core.storage.index import MessageIndex
 from rocketpy.broker_core.storage.layout import CONSUME_QUEUE, CONSUME_QUEUE_EXT
 from rocketpy.broker_core.storage.queue_ends import (
@@ -121,6 +123,9 @@ def _make_room(table: dict[QueueKey, Any], most: int) -> None:
         table.pop(oldest, None)
 
 
+Range = tuple[QueueOffset, QueueOffset]  # the first, and the one behind the last
+
+
 class StoreParts:
     """Log, queues, index and tail of one store directory."""
 
@@ -138,7 +143,10 @@ class StoreParts:
             root, config.index_slots, config.index_entries, disk, writable=writable
         )
         self.tail = TailFile(root, disk, writable=writable)
+        self.growth = Growth(self.tail)
         self.queue_ends = QueueEndsFile(root, disk)
+        # By queue: the tail's end, until when it counts, and the range (queue_bounds.py).
+        self.recent_ranges: dict[QueueKey, tuple[bytes, float, Range]] = {}
         # Writes the entries of a queue anew; None where the store is only read.
         self.restore_queue: Callable[[QueueKey], None] | None = None
 

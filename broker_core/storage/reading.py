@@ -68,7 +68,7 @@ class QueueReader(QueueBounds):
         units = self.queue.units(first, last + 1)[offsets - first]
         for start, count in _pieces(units):
             piece = slice(start, start + count)
-            wanted = self._wanted(units[piece])
+            wanted = self.wanted(units[piece])
             picked = units[piece][wanted], offsets[piece][wanted]
             yield from self._blocks(*picked, {"body", "properties"})
 
@@ -94,7 +94,7 @@ class QueueReader(QueueBounds):
                 )
             _, count = next(_pieces(units))
             offsets = np.arange(start, start + count)
-            wanted = self._wanted(units[:count], tag_codes, registered)
+            wanted = self.wanted(units[:count], tag_codes, registered)
             for block in self._blocks(units[:count][wanted], offsets[wanted], doubtful):
                 yield block
                 touched += int(block.starts[-1] - block.starts[0])
@@ -134,7 +134,7 @@ class QueueReader(QueueBounds):
         except RecordError as cause:
             raise CorruptStoreError(self.queue.files.folder, cause.at, cause.reason) from cause
 
-    def _wanted(
+    def wanted(
         self,
         units: npt.NDArray[np.void],
         tag_codes: Ints | None = None,

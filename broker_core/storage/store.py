@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from rocketpy.broker_core.clock import Clock
+from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
+    DiskFullError,
     MetadataError,
     ReadOnlyStoreError,
     StoreClosedError,
@@ -20,7 +23,6 @@ from rocketpy.broker_core.errors import (
     StoreNotFoundError,
     TopicNameError,
 )
-from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import (
     ConfigFile,
     ConsumerFilterTable,
@@ -31,14 +33,15 @@ from rocketpy.broker_core.metadata import (
     TopicConfig,
     TopicTable,
 )
+from rocketpy.broker_core.storage.appends import BatchAppend, DraftsAppend, Placed, PlacedOne
 from rocketpy.broker_core.storage.batches.commit import BatchCommit, StagedBatch
 from rocketpy.broker_core.storage.batches.ledger import Ledger, Note, read_ledger, write_ledger
 from rocketpy.broker_core.storage.batches.staging import staged_topics
 from rocketpy.broker_core.storage.checkpoint import make_checkpoint
 from rocketpy.broker_core.storage.disk import Disk, remove_unfinished
-from rocketpy.broker_core.storage.dispatch import PlacedOne
 from rocketpy.broker_core.storage.existing import adapt, is_store, note_sizes, refuse_unsupported
 from rocketpy.broker_core.storage.flush import Flusher
+from rocketpy.broker_core.storage.growth import Listener
 from rocketpy.broker_core.storage.identity import note_identity
 from rocketpy.broker_core.storage.indexing import is_behind
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
@@ -47,7 +50,7 @@ from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
 from rocketpy.broker_core.storage.tail import TailState
-from rocketpy.broker_core.storage.writer import EncodedBatch, Placed, Writer
+from rocketpy.broker_core.storage.writer import Writer
 from rocketpy.broker_core.store_path import store_path
 
 log = logging.getLogger(__name__)
@@ -211,20 +214,23 @@ class MessageStore:
                 self._topic_cache[name] = known, now_s
         return known
 
-    def append_one(self, message: Message) -> PlacedOne:
-        """Store one message; durable on return under sync flush."""
+    def append_many(self, drafts: Sequence[RecordDraft]) -> list[PlacedOne]:
+        """Store messages of any topics, all or none; durable on return under sync flush."""
         self._require_own()
-        placed = self._writer.append_one(message)
+        append = DraftsAppend(drafts)
+        self._writer.append(append)
         self._tell_of_late_upkeep()
         if self._sync_flush:
-            self._flusher.flush_to(placed.end)
-        return placed
+            self._flusher.flush_to(append.end)
+        return append.placed
 
     def append(self, batch: EncodedBatch) -> Placed:
         """Store a batch; durable only after acknowledge()."""
         self._require_own()
         self._tell_of_late_upkeep()
-        return self._writer.append(batch)
+        append = BatchAppend(batch)
+        self._writer.append(append)
+        return append.placed
 
     def commit_batch(self, batch: StagedBatch) -> bool:
         """Store a staged batch, whole, durably and once; return whether it was new.
@@ -248,6 +254,20 @@ class MessageStore:
             numbers = {**old.numbers, writer: number}
             ledger = Ledger(numbers, None, {**old.notes, writer: note})
             write_ledger(self.root, ledger, self._disk)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have a function called with each new end of the log; return what ends that.
+
+        It is called by the thread that appends, under the lock, or by one that looks for appends of
+        other processes: it must return at once.
+        """
+        self.require_open()
+        return self.parts.growth.listen(listener)
+
+    def wait_for_more(self, timeout_s: float) -> None:
+        """Return when something was appended, or after some time."""
+        self.require_open()
+        self.parts.growth.wait(timeout_s)
 
     def acknowledge(self) -> None:
         """Return when what was appended may be acknowledged."""
@@ -299,6 +319,7 @@ class MessageStore:
         finally:
             self._openers.leave()
             self._lock.leave()
+            self.parts.log.files.discard_ready()
             self.parts.forget_files()
 
     def _tell_of_late_upkeep(self) -> None:
@@ -325,6 +346,9 @@ class MessageStore:
                     self._flusher.flush_to(state.end)
                     if is_behind(self.parts, state):
                         self._writer.catch_up()
+                    if self._writer.has_written_last(state):
+                        with suppress(DiskFullError):  # the append that needs the file tells it
+                            self.parts.log.make_next_ready(state.end)
                 if self.parts.queues.removed():
                     self._writer.checked_ends()
                 if time.monotonic() >= checkpoint_due:

@@ -90,6 +90,11 @@ class TailFile:
         is_sound = magic == TAIL_MAGIC and check == check_of(end, stored_ms)
         return TailState(end, stored_ms) if is_sound else None
 
+    def end_bytes(self) -> bytes:
+        """Return what is the same as long as nobody moves the end."""
+        file = self._file or self._found()
+        return bytes(file.memory[: TAIL_STRUCT.size]) if file is not None else b""
+
     def glimpse(self) -> TailState | None:
         """Return the state without holding the store's lock: never one that is half written."""
         for _ in range(_GLIMPSES):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, first_false
 from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.layout import QUEUE_UNIT
+from rocketpy.broker_core.storage.layout import QUEUE_UNIT, QUEUE_UNIT_STRUCT
 
 UNITS = st.builds(
     QueueUnit, st.integers(0, 1 << 40), st.integers(1, 1 << 20), st.integers(-(1 << 63), 1 << 62)
@@ -34,7 +34,7 @@ def test_what_was_put_is_what_is_there(
         queue, model = queue_in(Path(name), file_entries), list[QueueUnit]()
         for units in batches:
             if len(units) == 1:
-                queue.put_one(len(model), units[0])
+                queue.put_packed(len(model), QUEUE_UNIT_STRUCT.pack(*units[0]))
             else:
                 queue.put(len(model), np.array(units, QUEUE_UNIT))
             model += units
@@ -66,7 +66,7 @@ def test_the_first_entry_held_is_the_first_whose_record_is_still_there(
             queue.fill_before(first)
         places = np.cumsum([0, *sizes])[: len(sizes)].tolist()
         for number, (place, size) in enumerate(zip(places, sizes, strict=True), first):
-            queue.put_one(number, QueueUnit(place, size, 0))
+            queue.put_packed(number, QUEUE_UNIT_STRUCT.pack(*QueueUnit(place, size, 0)))
         gone = sum(place < log_start for place in places)
         assert queue.min_offset(log_start, queue.end()) == first + gone
 

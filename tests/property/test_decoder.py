@@ -14,9 +14,9 @@ from tests.property.strategies import ODD_PROPERTIES, TOPICS, messages
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS
 from rocketpy.broker_core.codec.decoder import decode
+from rocketpy.broker_core.codec.draft import body_crc
 from rocketpy.broker_core.codec.layout import MAGIC_V1, MAGIC_V2
 from rocketpy.broker_core.codec.record import (
-    body_crc,
     decode_record,
     encode_record,
     message_body,

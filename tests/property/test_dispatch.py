@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.strategies import NAMES, TEXTS, messages
+from tests.putting import tag_code_of
 
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.record import encode_record
@@ -18,7 +19,6 @@ from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import (
     dispatches,
-    tag_code_of,
 )
 
 CONFIG = StoreConfig()

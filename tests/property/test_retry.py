@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.strategies import PROPERTIES, TEXTS, V4, V6, with_host_bits
+from tests.putting import tag_code_of
 
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.layout import SysFlag
@@ -19,7 +20,6 @@ from rocketpy.broker_core.metadata import GroupConfig
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.retry.columns import sent_back_batches
 from rocketpy.broker_core.retry.rules import RetryRule, sent_back
-from rocketpy.broker_core.storage.dispatch import tag_code_of
 
 SPECIAL = st.dictionaries(
     st.sampled_from(
@@ -90,8 +90,7 @@ def test_columns_send_back_what_the_rule_sends_back(
         zeros = np.zeros(len(batch.run), np.int64)
         batch.run.place(zeros, zeros, 1_000)
         found += [decode_record(bytes(batch.run.data), int(start)) for start in batch.run.starts]
-        base = 1_000 if batch.topic == SCHEDULE_TOPIC else 0
-        codes += (batch.tag_codes + base).tolist()
+        codes += batch.codes_at(1_000).tolist()
 
     waiting = [copy for copy in expected if copy.topic == SCHEDULE_TOPIC]
     dead = [copy for copy in expected if copy.topic != SCHEDULE_TOPIC]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
@@ -73,7 +74,7 @@ def send_unreadable(store: rocketpy.Store, body: bytes, order: Order, keys: list
         born_timestamp_ms=order.stored_ms,
         has_checksum=True,
     )
-    store._store.append_one(message)
+    put_message(store, message)
 
 
 def fail(store: rocketpy.Store, clock: ManualClock) -> None:

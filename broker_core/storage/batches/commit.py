@@ -22,6 +22,12 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import StoreError
 from rocketpy.broker_core.message import PhysicalOffset
+from rocketpy.broker_core.storage.appends import (
+    last_of_each,
+    number_rows,
+    pieces_of,
+    refuse_larger_than_file,
+)
 from rocketpy.broker_core.storage.batches.intent import announce, settle_batch, settle_intent
 from rocketpy.broker_core.storage.batches.ledger import (
     Ledger,
@@ -31,11 +37,12 @@ from rocketpy.broker_core.storage.batches.ledger import (
     write_ledger,
 )
 from rocketpy.broker_core.storage.batches.staging import StagedChunk, staged_chunks
-from rocketpy.broker_core.storage.dispatch import Dispatch, put_all, stored_codes
+from rocketpy.broker_core.storage.dispatch import Dispatch, put_all
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_ends import QueueKey
 from rocketpy.broker_core.storage.tail import TailState
-from rocketpy.broker_core.storage.writer import Writer, last_of_each, number_rows, store_time
+from rocketpy.broker_core.storage.writer import Writer, store_time
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +73,7 @@ class BatchCommit:
     writer: Writer
     clock: Clock
     _stored_ms: int = 0
-    _queue_starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    _queue_starts: dict[QueueKey, int] = field(default_factory=dict)
 
     def run(self) -> bool:
         """Append the batch, durably; return False if it was in the log before.
@@ -119,7 +126,8 @@ class BatchCommit:
                 announce(self.parts, ledger)
                 head, chunk.run.data[:_HEAD] = chunk.run.data[:_HEAD].tobytes(), 0
                 end = state.end
-            end = self.writer.write_runs(chunk.run, physical_offsets, runs, end)
+            records = pieces_of(chunk.run, physical_offsets, runs)
+            end = self.writer.write_records(records, end)
         assert ledger.pending is not None
         self.parts.log.files.sync(ledger.pending.begin, end)
         return end, ledger, head
@@ -164,6 +172,7 @@ class BatchCommit:
         mark_indexed(self.parts, end)
         self.parts.tail.write_flushed(end)
         self.parts.tail.write_intent(None)
+        self.parts.growth.tell(end)
 
     def _dispatch(self, chunk: StagedChunk, queue_offsets: Ints, physical_offsets: Ints) -> None:
         rows = len(chunk.rows)
@@ -173,7 +182,7 @@ class BatchCommit:
             queue_offsets=queue_offsets,
             physical_offsets=physical_offsets,
             sizes=chunk.sizes,
-            tag_codes=stored_codes(chunk.topic, chunk.rows["tag_code"], self._stored_ms),
+            tag_codes=chunk.codes_at(self._stored_ms),
             timestamps=np.full(rows, self._stored_ms, np.int64),
             sys_flags=np.zeros(rows, np.int32),
             index_rows=chunk.index["row"].astype(np.int64),
@@ -185,12 +194,11 @@ class BatchCommit:
         for key, end in ends.items():
             self.writer.queues.after_writing(key, firsts[key[1]][0], end)
 
-    def queue_start(self, topic: str, queue_id: int, state: TailState) -> int:
+    def queue_start(self, queue: QueueKey, state: TailState) -> int:
         """Return the first offset of a queue that this batch takes."""
-        place = topic, queue_id
-        if place not in self._queue_starts:
-            self._queue_starts[place] = self.writer.next_offset(topic, queue_id, state)
-        return self._queue_starts[place]
+        if queue not in self._queue_starts:
+            self._queue_starts[queue] = self.writer.next_offset(queue, state)
+        return self._queue_starts[queue]
 
 
 class _Placing:
@@ -198,20 +206,20 @@ class _Placing:
 
     def __init__(self, commit: BatchCommit, state: TailState) -> None:
         self._commit, self._state, self._end = commit, state, int(state.end)
-        self._ends: dict[tuple[str, int], int] = {}
+        self._ends: dict[QueueKey, int] = {}
 
     def place(self, chunk: StagedChunk) -> tuple[Ints, Ints, list[tuple[int, int]]]:
         """Return queue offsets, physical offsets, and the rows (first, last) that share a file."""
         queue_ids, sizes, ends = chunk.rows["queue_id"], chunk.sizes, dict[int, int]()
         row = int(sizes.argmax())
-        self._commit.writer.refuse_larger_than_file(int(sizes[row]), f"row {row}")
+        refuse_larger_than_file(int(sizes[row]), self._commit.parts.log, f"row {row}")
         for queue_id, count in enumerate(np.bincount(queue_ids).tolist()):
             if count:
-                place = chunk.topic, queue_id
-                if place not in self._ends:
-                    self._ends[place] = self._commit.queue_start(*place, self._state)
-                ends[queue_id] = self._ends[place]
-                self._ends[place] += count
+                queue = chunk.topic, queue_id
+                if queue not in self._ends:
+                    self._ends[queue] = self._commit.queue_start(queue, self._state)
+                ends[queue_id] = self._ends[queue]
+                self._ends[queue] += count
         physical_offsets, runs = self._commit.parts.log.place(sizes, self._end)
         self._end = int(physical_offsets[-1] + sizes[-1])
         return number_rows(queue_ids, ends), physical_offsets, runs

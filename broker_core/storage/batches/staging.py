@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.crc32 import crc32
-from rocketpy.broker_core.codec.encoder import RecordRun
+from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import ANY_HOST_V6, HEADER_V4, HEADERS
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.disk import Disk, raise_if_full
 from rocketpy.broker_core.storage.layout import (
     STAGED,
@@ -33,7 +34,6 @@ from rocketpy.broker_core.storage.layout import (
     STAGED_ROW,
     STAGED_STRUCT,
 )
-from rocketpy.broker_core.storage.writer import EncodedBatch
 
 _OLD_S = 86_400
 
@@ -52,7 +52,8 @@ class StagedFile:
         """Write a batch; `queues` is how many the topic has, or is to get."""
         rows, crcs = np.empty(len(batch.run), STAGED_ROW), batch.run.rest_crcs
         rows["size"], rows["queue_id"] = batch.run.sizes, batch.queue_ids
-        rows["tag_code"], rows["rest_crc"] = batch.tag_codes, 0 if crcs is None else crcs
+        rows["tag_code"] = batch.tag_codes if batch.delays_ms is None else batch.delays_ms
+        rows["rest_crc"] = 0 if crcs is None else crcs
         index = np.empty(len(batch.index_rows), STAGED_INDEX)
         index["row"], index["key_hash"] = batch.index_rows, batch.index_hashes
         topic, headers, rest = batch.topic.encode(), batch.run.headers, batch.run.rest()
@@ -114,6 +115,11 @@ class StagedChunk:
     def sizes(self) -> Ints:
         """How many bytes each record has."""
         return self.rows["size"].astype(np.int64)
+
+    def codes_at(self, stored_ms: int) -> Ints:
+        """Return the tag codes of the queue entries: of those that wait, when they are due."""
+        codes: Ints = self.rows["tag_code"]
+        return codes + stored_ms if self.topic == SCHEDULE_TOPIC else codes
 
 
 def staged_chunks(paths: Iterable[Path], *, with_records: bool) -> Iterator[StagedChunk]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from rocketpy.broker_core.codec.draft import checksum_property
 from rocketpy.broker_core.codec.layout import MAGIC_V1, MAGIC_V2
 from rocketpy.broker_core.codec.record import (
-    RecordDraft,
     blank_record,
-    checksum_property,
     decode_record,
+    draft_of,
     encode_record,
     looks_like_checksum,
     message_body,
@@ -196,7 +196,7 @@ def test_the_check_sum_counts_among_the_properties() -> None:
 @pytest.mark.parametrize("born", ["127.0.0.1", "::1"])
 def test_placing_a_record_is_encoding_it_with_its_place(has_checksum: bool, born: str) -> None:
     message = replace(MESSAGE, born_host=Host(born, 1), has_checksum=has_checksum)
-    draft = RecordDraft(message)
+    draft = draft_of(message)
     record = draft.at(11, 12, 13)
     assert len(record) == draft.size
     placed = replace(decode_record(record), sys_flag=0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
@@ -88,7 +89,7 @@ def waiting(born: Host, **changes: Any) -> Message:
 def test_everything_but_the_place_stays_as_it_was(
     store: rocketpy.Store, clock: ManualClock, born: Host, has_checksum: bool
 ) -> None:
-    store._store.append_one(waiting(born, has_checksum=has_checksum))
+    put_message(store, waiting(born, has_checksum=has_checksum))
     before = store.scan(columns="*", decompress=False).read_all().to_pylist()[0]
     clock.advance(1000)
     assert store.deliver_due() == 1
@@ -110,7 +111,7 @@ def test_records_of_both_kinds_of_hosts_keep_their_order(
     for number in range(9):
         born = hosts[number in (3, 4, 8)]
         body, flag = str(number).encode(), 0x10 * born.is_v6
-        store._store.append_one(waiting(born, stored_body=body, sys_flag=flag))
+        put_message(store, waiting(born, stored_body=body, sys_flag=flag))
     clock.advance(1000)
     assert store.deliver_due() == 9
     assert bodies(store, "others") == [str(number) for number in range(9)]
@@ -147,19 +148,19 @@ def test_a_message_that_has_nowhere_to_go_does_not_hold_up_the_next(
     words: str,
 ) -> None:
     host = Host("192.0.2.1", 1)
-    store._store.append_one(change(waiting(host)))
+    put_message(store, change(waiting(host)))
     clock.advance(1000)
     assert store.deliver_due() == 0
     assert words in caplog.text
-    store._store.append_one(waiting(host))
+    put_message(store, waiting(host))
     clock.advance(1000)
     assert store.deliver_due() == 1
     assert store._store.delay_offsets.all() == {1: 2}
 
 
 def test_a_topic_that_is_gone_is_made_again(store: rocketpy.Store, clock: ManualClock) -> None:
-    store._store.append_one(waiting(Host("192.0.2.1", 1), topic="%RETRY%g"))
-    store._store.append_one(waiting(Host("192.0.2.1", 1), topic="newer", queue_id=6))
+    put_message(store, waiting(Host("192.0.2.1", 1), topic="%RETRY%g"))
+    put_message(store, waiting(Host("192.0.2.1", 1), topic="newer", queue_id=6))
     clock.advance(1000)
     assert store.deliver_due() == 2
     topics = store.topics()

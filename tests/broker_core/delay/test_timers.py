@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
@@ -110,7 +111,7 @@ def test_a_message_stored_after_its_second_was_delivered_still_comes(
     message = Message(topic="orders", stored_body=b"late", has_checksum=True)
     clock.advance(3000)
     assert store.deliver_due() == 1
-    store._store.append_one(timed(message, now + 2000, CONFIG, now_ms=now))
+    put_message(store, timed(message, now + 2000, CONFIG, now_ms=now))
     assert store.deliver_due() == 1
     assert store.deliver_due() == 0
     assert bodies(store) == ["first", "late"]
@@ -164,7 +165,7 @@ def test_one_without_a_second_is_passed_over(
 ) -> None:
     message = Message(topic="orders", stored_body=b"odd", has_checksum=True)
     waiting = timed(message, clock.now_ms() + 10, CONFIG, now_ms=clock.now_ms())
-    store._store.append_one(replace(waiting, properties={"TIMER_OUT_MS": "soon"}))
+    put_message(store, replace(waiting, properties={"TIMER_OUT_MS": "soon"}))
     store.send("orders", "even", deliver_at=clock.now_ms() + 10)
     clock.advance(5000)
     assert store.deliver_due() == 1

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
@@ -87,7 +88,7 @@ def test_a_group_that_is_missing_is_made_with_apaches_defaults(store: rocketpy.S
 def test_a_producer_with_an_ipv6_address_keeps_it(store: rocketpy.Store) -> None:
     receipt = store.send("t", "a")
     message = store._store.parts.log.read(receipt.physical_offset)
-    store._store.append_one(replace(message, born_host=Host("::1", 7)))
+    put_message(store, replace(message, born_host=Host("::1", 7)))
     store.send_back(("t", 0, 1), group="g")
     assert only_row(store, SCHEDULE)["born_host"] == "[::1]:7"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.errors import (
@@ -76,7 +77,7 @@ def test_a_check_sum_that_apache_copied_along_is_left_out(
     message = store._store.parts.log.read(store.send("t", "a").physical_offset)
     # Our own writer refuses the name: it is put there afterwards.
     old = {"__CRC32!": "8090096040", "TAGS": "x" * 30}
-    placed = store._store.append_one(replace(message, properties=old, has_checksum=False))
+    placed = put_message(store, replace(message, properties=old, has_checksum=False))
     file = next(iter(sorted((path / "commitlog").iterdir())))
     data = file.read_bytes()
     assert data.count(b"__CRC32!") == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError, RocketPyError
@@ -63,7 +64,7 @@ def test_those_with_tries_left_wait_and_the_others_are_dead(store: rocketpy.Stor
         store._store.parts.queues.get("SCHEDULE_TOPIC_XXXX", 2).units(0, 1)["physical_offset"][0]
     )
     store.create_topic("%RETRY%g", 1)
-    store._store.append_one(replace(retried, topic="%RETRY%g", queue_id=0))
+    put_message(store, replace(retried, topic="%RETRY%g", queue_id=0))
     places: list[Place] = [("t", 0, 0, None, None), ("%RETRY%g", 0, 0, None, None)]
     assert send_back(store, places, retry_max_times=1) == (1, 1)
 

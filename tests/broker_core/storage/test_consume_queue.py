@@ -9,7 +9,7 @@ import pytest
 
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
 from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.layout import QUEUE_UNIT
+from rocketpy.broker_core.storage.layout import QUEUE_UNIT, QUEUE_UNIT_STRUCT
 
 UNIT = QueueUnit(258, 100, -2)
 
@@ -25,11 +25,11 @@ def queue(tmp_path: Path) -> ConsumeQueue:
 
 def put(queue: ConsumeQueue, count: int, first: int = 0) -> None:
     for number in range(first, first + count):
-        queue.put_one(number, QueueUnit(number * 100, 100, number))
+        queue.put_packed(number, QUEUE_UNIT_STRUCT.pack(*QueueUnit(number * 100, 100, number)))
 
 
 def test_a_unit_takes_twenty_bytes(queue: ConsumeQueue, tmp_path: Path) -> None:
-    queue.put_one(1, UNIT)
+    queue.put_packed(1, QUEUE_UNIT_STRUCT.pack(*UNIT))
     data = (tmp_path / "00000000000000000000").read_bytes()
     assert len(data) == 5 * 20
     assert data[20:40].hex(" ", 4) == (
@@ -72,7 +72,7 @@ def test_a_range_over_files_is_read(queue: ConsumeQueue) -> None:
 
 def test_a_queue_that_does_not_begin_at_zero_is_filled_before(queue: ConsumeQueue) -> None:
     queue.fill_before(13)
-    queue.put_one(13, UNIT)
+    queue.put_packed(13, QUEUE_UNIT_STRUCT.pack(*UNIT))
     assert queue.first_offset() == 10
     assert queue.last() == (14, UNIT)
     unit = queue.unit(10)
@@ -102,7 +102,7 @@ def test_the_end_that_one_thread_finds_is_not_changed_by_another(
     queue: ConsumeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(10):
-        queue.put_one(number, QueueUnit(number * 100, 100, 0))
+        queue.put_packed(number, QUEUE_UNIT_STRUCT.pack(*QueueUnit(number * 100, 100, 0)))
     queue._known_end = 8  # others appended two since we looked
     read = queue.files.read
 

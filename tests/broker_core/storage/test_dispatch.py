@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.putting import tag_code_of
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.java_hash import index_key_hash, string_hash
@@ -13,7 +14,6 @@ from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import (
     index_entries,
     stable_order,
-    tag_code_of,
     tag_codes,
 )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
@@ -198,7 +199,7 @@ def test_the_same_messages_are_found_before_and_after_they_are_indexed(
 ) -> None:
     properties = {"KEYS": "half"}
     message = Message(topic="t", stored_body=b"12", properties=properties, sys_flag=int(kind))
-    sent._store.append_one(message)
+    put_message(sent, message)
     before = found(sent, "half")
     catch_up(sent)
     assert found(sent, "half") == before == ([12] if kind == SysFlag.TRANSACTION_PREPARED else [])

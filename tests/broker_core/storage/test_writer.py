@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.putting import put_message
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
@@ -145,7 +146,7 @@ def test_a_message_of_an_open_or_undone_transaction_takes_no_number(
     state: SysFlag, store: rocketpy.Store, path: Path, small: rocketpy.StoreConfig
 ) -> None:
     half = Message(topic="t", stored_body=b"half", properties={}, queue_id=0, sys_flag=int(state))
-    placed = store._store.append_one(half)
+    placed = put_message(store, half)
     assert placed.queue_offset == 0
     assert store.send("t", b"after", queue_id=0).queue_offset == 1
     assert store.read("t").read_all()["body"].to_pylist() == [b"before", b"after"]

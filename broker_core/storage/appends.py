@@ -1,0 +1,246 @@
+"""What the writer appends: drafts of single messages, or an encoded batch of one topic.
+
+Both are numbered and placed in memory first; then the writer writes their records, and has them put
+their entries into queues and index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
+from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.layout import BLANK_SIZE
+from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.message import PhysicalOffset, QueueOffset
+from rocketpy.broker_core.storage.commit_log import CommitLog
+from rocketpy.broker_core.storage.consume_queue import QueueUnit
+from rocketpy.broker_core.storage.dispatch import Dispatch, put_all, stable_order
+from rocketpy.broker_core.storage.layout import QUEUE_UNIT_STRUCT
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
+
+Records = list[tuple[int, bytes | memoryview]]  # physical offset, and records that share a file
+
+
+class Append(Protocol):
+    """Messages that are stored together: all of them, or none."""
+
+    @property
+    def end(self) -> PhysicalOffset:
+        """Where the log ends behind them; this and `ends` are known once they are placed."""
+
+    @property
+    def ends(self) -> Mapping[QueueKey, QueueEnd]:
+        """Where they leave their queues."""
+
+    @property
+    def puts_index(self) -> bool:
+        """Whether put() writes index entries, too; else they are written later."""
+
+    def __len__(self) -> int:
+        """Return how many messages there are."""
+
+    def largest(self) -> tuple[int, int]:
+        """Return which message has the largest record, and its size."""
+
+    def queues(self) -> Iterable[QueueKey]:
+        """Return the queues that get entries."""
+
+    def place(
+        self, starts: Mapping[QueueKey, int], end: int, stored_ms: int, log: CommitLog
+    ) -> Records:
+        """Give each message its numbers and its place behind `end`; return the records."""
+
+    def put(self, parts: StoreParts) -> None:
+        """Write the entries of what was placed."""
+
+
+class PlacedOne(NamedTuple):
+    """Where one message went."""
+
+    queue_offset: QueueOffset
+    physical_offset: PhysicalOffset
+    stored_ms: int
+
+
+class DraftsAppend:
+    """Single messages of any topics, in the order given."""
+
+    puts_index = False
+
+    def __init__(self, drafts: Sequence[RecordDraft]) -> None:
+        self._drafts = drafts
+        self.end = PhysicalOffset(0)
+        self.ends: dict[QueueKey, QueueEnd] = {}
+        self.placed: list[PlacedOne] = []
+        self._units: dict[QueueKey, list[QueueUnit]] = {}
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    def largest(self) -> tuple[int, int]:
+        """Return which message has the largest record, and its size."""
+        sizes = [draft.size for draft in self._drafts]
+        size = max(sizes)
+        return sizes.index(size), size
+
+    def queues(self) -> Iterable[QueueKey]:
+        """Return the queues that get entries."""
+        return {draft.queue for draft in self._drafts if draft.is_queued}
+
+    def place(
+        self, starts: Mapping[QueueKey, int], end: int, stored_ms: int, log: CommitLog
+    ) -> Records:
+        """Give each message its numbers and its place behind `end`; return the records."""
+        self._units = {queue: [] for queue in starts}
+        records, run, run_at = Records(), list[bytes](), end
+        room_ends = log.files.start_of(end) + log.file_size - BLANK_SIZE
+        for draft in self._drafts:
+            if end + draft.size > room_ends:
+                if run:
+                    records.append((run_at, b"".join(run)))
+                run, run_at = [], room_ends + BLANK_SIZE
+                end, room_ends = run_at, room_ends + log.file_size
+            number = 0
+            if draft.is_queued:
+                units = self._units[draft.queue]
+                number = starts[draft.queue] + len(units)
+                units.append(QueueUnit(end, draft.size, draft.code_at(stored_ms)))
+            run.append(draft.at(number, end, stored_ms))
+            self.placed.append(PlacedOne(QueueOffset(number), PhysicalOffset(end), stored_ms))
+            end += draft.size
+        records.append((run_at, b"".join(run)))
+        self.end = PhysicalOffset(end)
+        self.ends = {
+            queue: QueueEnd(starts[queue] + len(units), units[-1].physical_offset)
+            for queue, units in self._units.items()
+        }
+        return records
+
+    def put(self, parts: StoreParts) -> None:
+        """Write the queue entries: those of one queue at once."""
+        for queue, units in self._units.items():
+            if parts.config.consume_queue_ext:
+                units = self._with_addresses(units, parts, queue)
+            packed = b"".join([QUEUE_UNIT_STRUCT.pack(*unit) for unit in units])
+            first = self.ends[queue].next_offset - len(units)
+            parts.queues.get(*queue).put_packed(first, packed)
+
+    def _with_addresses(
+        self, units: list[QueueUnit], parts: StoreParts, queue: QueueKey
+    ) -> list[QueueUnit]:
+        """Write extended units; return entries with their addresses as tag codes."""
+        times = np.full(len(units), self.placed[0].stored_ms, np.int64)
+        codes = np.array([unit.tag_code for unit in units], np.int64)
+        addresses = parts.queues.ext(*queue).put(codes, times).tolist()
+        return [unit._replace(tag_code=code) for unit, code in zip(units, addresses, strict=True)]
+
+
+class Placed(NamedTuple):
+    """Where a batch went."""
+
+    queue_offsets: Ints
+    physical_offsets: Ints
+    stored_ms: int
+
+
+class BatchAppend:
+    """A batch of one topic, column by column."""
+
+    puts_index = True
+
+    def __init__(self, batch: EncodedBatch) -> None:
+        self._batch = batch
+        self.end = PhysicalOffset(0)
+        self.ends: dict[QueueKey, QueueEnd] = {}
+        self.placed = Placed(np.empty(0, np.int64), np.empty(0, np.int64), 0)
+
+    def __len__(self) -> int:
+        return len(self._batch.run)
+
+    def largest(self) -> tuple[int, int]:
+        """Return which message has the largest record, and its size."""
+        row = int(self._batch.run.sizes.argmax())
+        return row, int(self._batch.run.sizes[row])
+
+    def queues(self) -> Iterable[QueueKey]:
+        """Return the queues that get entries."""
+        return [(self._batch.topic, each) for each in np.unique(self._batch.queue_ids).tolist()]
+
+    def place(
+        self, starts: Mapping[QueueKey, int], end: int, stored_ms: int, log: CommitLog
+    ) -> Records:
+        """Give each message its numbers and its place behind `end`; return the records."""
+        topic, run, queue_ids = self._batch.topic, self._batch.run, self._batch.queue_ids
+        queue_offsets = number_rows(queue_ids, {key[1]: start for key, start in starts.items()})
+        physical_offsets, pieces = log.place(run.sizes, end)
+        run.place(queue_offsets, physical_offsets, stored_ms)
+        self.placed = Placed(queue_offsets, physical_offsets, stored_ms)
+        self.ends = last_of_each(topic, queue_ids, queue_offsets, physical_offsets)
+        self.end = PhysicalOffset(int(physical_offsets[-1] + run.sizes[-1]))
+        return pieces_of(run, physical_offsets, pieces)
+
+    def put(self, parts: StoreParts) -> None:
+        """Write the entries of queues and index."""
+        batch, placed = self._batch, self.placed
+        dispatch = Dispatch(
+            topic=batch.topic,
+            queue_ids=batch.queue_ids,
+            queue_offsets=placed.queue_offsets,
+            physical_offsets=placed.physical_offsets,
+            sizes=batch.run.sizes,
+            tag_codes=batch.codes_at(placed.stored_ms),
+            timestamps=np.full(len(batch.run), placed.stored_ms, np.int64),
+            sys_flags=np.zeros(len(batch.run), np.int32),
+            index_rows=batch.index_rows,
+            index_hashes=batch.index_hashes,
+        )
+        put_all([dispatch], parts)
+
+
+def refuse_larger_than_file(size: int, log: CommitLog, what: str) -> None:
+    """Raise if a record does not fit into a file of a log."""
+    limit = log.file_size - BLANK_SIZE
+    if size > limit:
+        reason = f"a record of {size} bytes, a file of this commit log takes {limit}"
+        raise MessageRefusedError(what, reason)
+
+
+def pieces_of(run: RecordRun, offsets: Ints, pieces: Iterable[tuple[int, int]]) -> Records:
+    """Return the records of a run, those that share a file together."""
+    view = run.data.data
+    found: Records = []
+    for first, last in pieces:
+        start, stop = int(run.starts[first]), int(run.starts[last - 1] + run.sizes[last - 1])
+        found.append((int(offsets[first]), view[start:stop]))
+    return found
+
+
+def last_of_each(
+    topic: str, queue_ids: npt.NDArray[np.int32], queue_offsets: Ints, physical_offsets: Ints
+) -> dict[QueueKey, QueueEnd]:
+    """Return where rows leave each of their queues."""
+    ids, last = np.unique(queue_ids[::-1], return_index=True)
+    rows = len(queue_ids) - 1 - last
+    return {
+        (topic, int(queue_id)): QueueEnd(int(queue_offsets[row]) + 1, int(physical_offsets[row]))
+        for queue_id, row in zip(ids, rows, strict=True)
+    }
+
+
+def number_rows(queue_ids: npt.NDArray[np.int32], ends: Mapping[int, int]) -> Ints:
+    """Return the queue offset of each row: its queue's end, and on from there in row order."""
+    order = stable_order(queue_ids)
+    sorted_ids = queue_ids[order]
+    firsts = np.flatnonzero(np.diff(sorted_ids, prepend=sorted_ids[:1] - 1))
+    counts = np.diff(np.append(firsts, len(order)))
+    bases = np.array([ends[int(sorted_ids[first])] for first in firsts], np.int64)
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order)) - np.repeat(firsts, counts) + np.repeat(bases, counts)
+    return numbers

@@ -1,0 +1,127 @@
+"""Bytes as they lie in the log, for those who hand them on and need not look into them.
+
+What is given are views of mapped files: no byte is copied, and nothing is decoded. A view stays
+good while it is held, also when its file is deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.codec.gather import Ints, rows_at
+from rocketpy.broker_core.codec.layout import HEAD
+from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.storage.layout import file_name
+from rocketpy.broker_core.storage.parts import StoreParts
+from rocketpy.broker_core.storage.reading import BATCH_ROWS, QueueReader
+
+Units = npt.NDArray[np.void]
+
+
+class RawRecords(NamedTuple):
+    """Records of a queue, in order; those that lie side by side in the log are one view."""
+
+    views: list[memoryview]
+    messages: int
+    next_offset: int  # where to read on: behind them, and behind what the tags left out
+
+
+class RawReader(QueueReader):
+    """Reads the records of one queue without decoding them."""
+
+    def raw(
+        self,
+        start: int,
+        end: int,
+        *,
+        most_bytes: int,
+        most_messages: int,
+        tag_codes: Ints | None = None,
+    ) -> RawRecords:
+        """Return records from `start` up to `end`, both of range(): one at least, if there is one.
+
+        With tag codes only messages that have one of them are given.
+
+        Raises:
+            CorruptStoreError: a record is not the one that the queue means.
+        """
+        views, count, size = list[memoryview](), 0, 0
+        for units, offsets, following in self._windows(start, end, tag_codes):
+            ends = size + np.cumsum(units["size"], dtype=np.int64)
+            fitting = int(np.searchsorted(ends, most_bytes, side="right"))
+            taken = min(max(fitting, 0 if count else 1), most_messages - count, len(units))
+            views.extend(self._views(units[:taken], offsets[:taken]))
+            count += taken
+            if taken < len(units):
+                return RawRecords(views, count, int(offsets[taken]))
+            start, size = following, int(ends[-1]) if len(ends) else size
+        return RawRecords(views, count, start)
+
+    def _windows(
+        self, start: int, end: int, tag_codes: Ints | None
+    ) -> Iterator[tuple[Units, Ints, int]]:
+        """Yield entries that are wanted, with their offsets and where the next ones begin."""
+        while start < end:
+            units = self.queue.units(start, min(end, start + BATCH_ROWS))
+            if not len(units):
+                reason = "the queue has no such entry"
+                raise CorruptStoreError(self.queue.files.folder, start, reason)
+            wanted, offsets = self.wanted(units, tag_codes), np.arange(start, start + len(units))
+            start += len(units)
+            yield units[wanted], offsets[wanted], start
+
+    def _views(self, units: Units, offsets: Ints) -> Iterator[memoryview]:
+        places, sizes = units["physical_offset"].astype(np.int64), units["size"].astype(np.int64)
+        files = places // self._parts.log.file_size
+        for rows in np.split(np.arange(len(units)), np.flatnonzero(np.diff(files)) + 1):
+            if rows.size:
+                yield from self._views_of_file(places[rows], sizes[rows], offsets[rows])
+
+    def _views_of_file(self, places: Ints, sizes: Ints, offsets: Ints) -> Iterator[memoryview]:
+        file_start = self._parts.log.files.start_of(int(places[0]))
+        data = self._parts.log.data_at(file_start)
+        path = self._parts.log.files.folder / file_name(file_start)
+        if data is None:
+            raise CorruptStoreError(path, int(places[0]), "the file of the log is missing")
+        starts = places - file_start
+        is_inside = starts + np.maximum(sizes, HEAD.itemsize) <= data.size
+        heads = rows_at(data, np.where(is_inside, starts, 0), HEAD)
+        agrees = (
+            is_inside
+            & (heads["total_size"] == sizes)
+            & (heads["physical_offset"] == places)
+            & (heads["queue_offset"] == offsets)
+            & (heads["queue_id"] == self.queue.queue_id)
+        )
+        if not agrees.all():
+            reason = "the record is not the one that the queue means"
+            raise CorruptStoreError(path, int(places[int(np.argmin(agrees))]), reason)
+        ends = starts + sizes
+        first_rows = np.flatnonzero(np.append(True, starts[1:] != ends[:-1]))
+        last_rows = np.append(first_rows[1:], len(starts)) - 1
+        for first, last in zip(starts[first_rows].tolist(), ends[last_rows].tolist(), strict=True):
+            yield data.data[first:last]
+
+
+def log_bytes(parts: StoreParts, start: int, most: int) -> memoryview:
+    """Return the bytes of the log from `start` on, as far as they are published: for a copy of it.
+
+    They end with a file at the latest; there are none at the end of the log.
+
+    Raises:
+        CorruptStoreError: the file is missing; it may have been deleted by retention.
+    """
+    state = parts.tail.glimpse()
+    if state is None or start >= state.end:
+        return memoryview(b"")
+    file_start = parts.log.files.start_of(start)
+    data = parts.log.data_at(file_start)
+    if data is None:
+        path = parts.log.files.folder / file_name(file_start)
+        raise CorruptStoreError(path, start, "the file of the log is missing")
+    at = start - file_start
+    return data.data[at : min(at + most, state.end - file_start)]
