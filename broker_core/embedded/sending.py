@@ -18,7 +18,7 @@ from rocketpy.broker_core.errors import (
     QueueNotFoundError,
     TopicNotFoundError,
 )
-from rocketpy.broker_core.intake.gate import admitted
+from rocketpy.broker_core.intake.gate import admitted, drafted
 from rocketpy.broker_core.intake.single import message_properties, stored_body
 from rocketpy.broker_core.intake.table import Intake, MessageData, queue_of, refuse_system_topic
 from rocketpy.broker_core.message import Message, offset_id
@@ -82,22 +82,33 @@ class Sending(StoreHandle):
         self._require_writable("send")
         config = self._writable_topic(topic)
         stored, sys_flag = stored_body(body, compress)
-        message = Message(
-            topic=topic,
-            stored_body=stored,
-            properties=message_properties(tags, keys, properties, sharding_key),
-            queue_id=self._choose_queue(config, queue_id, sharding_key),
-            flag=flag,
-            sys_flag=sys_flag,
-            born_timestamp_ms=self._store.clock.now_ms(),
-            store_host=self.config.store_host,
-            has_checksum=self.config.record_checksum,
-        )
-        message = self._as_it_waits(message, delay_level, deliver_at)
-        (placed,) = self._store.append_many([admitted(message, self.config)])
-        msg_id = offset_id(message.store_host, placed.physical_offset)
-        handle = handle_of(message, self.config)
-        return Receipt(msg_id, message.queue_id, *placed, handle.text() if handle else None)
+        named = message_properties(tags, keys, properties, sharding_key)
+        queue_id = self._choose_queue(config, queue_id, sharding_key)
+        now_ms, handle = self._store.clock.now_ms(), None
+        if delay_level or deliver_at is not None:
+            message = Message(
+                topic=topic,
+                stored_body=stored,
+                properties=named,
+                queue_id=queue_id,
+                flag=flag,
+                sys_flag=sys_flag,
+                born_timestamp_ms=now_ms,
+                store_host=self.config.store_host,
+                has_checksum=self.config.record_checksum,
+            )
+            message = self._as_it_waits(message, delay_level, deliver_at)
+            draft, handle = admitted(message, self.config), handle_of(message, self.config)
+        else:
+            draft = drafted(
+                *(topic, queue_id, stored, named, self.config),
+                born_ms=now_ms,
+                flag=flag,
+                sys_flag=sys_flag,
+            )
+        (placed,) = self._store.append_many([draft])
+        msg_id = offset_id(self.config.store_host, placed.physical_offset)
+        return Receipt(msg_id, draft.queue[1], *placed, handle.text() if handle else None)
 
     def _as_it_waits(self, message: Message, delay_level: int, deliver_at: Time | None) -> Message:
         if deliver_at is None:

@@ -20,9 +20,52 @@ from rocketpy.broker_core.codec.record import draft_of
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.java_hash import tag_hash
-from rocketpy.broker_core.message import DELAY, KEYS, TAGS, UNIQ_KEY, Message, join_properties
+from rocketpy.broker_core.message import (
+    DELAY,
+    KEYS,
+    NO_HOST,
+    TAGS,
+    UNIQ_KEY,
+    Message,
+    join_properties,
+)
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import index_entries, level_delay_ms, tag_codes
+
+_NO_HOST = NO_HOST.packed()
+
+
+def drafted(
+    topic: str,
+    queue_id: int,
+    body: bytes,
+    properties: Mapping[str, str],
+    config: StoreConfig,
+    *,
+    born_ms: int,
+    flag: int = 0,
+    sys_flag: int = 0,
+) -> RecordDraft:
+    """Return the draft of a message that begins here, and does not wait.
+
+    Raises:
+        MessageRefusedError: it breaks a limit; says which, and what the limit is.
+    """
+    text, tag = join_properties(properties), properties.get(TAGS)
+    _check_limits(body, flag, len(text) + CHECKSUM_SIZE * config.record_checksum, config)
+    return RecordDraft(
+        topic,
+        queue_id,
+        body,
+        text,
+        born_host=_NO_HOST,
+        store_host=config.store_host.packed(),
+        born_ms=born_ms,
+        flag=flag,
+        sys_flag=sys_flag,
+        has_checksum=config.record_checksum,
+        tag_code=tag_hash(tag) if tag else 0,
+    )
 
 
 def admitted(message: Message, config: StoreConfig) -> RecordDraft:
@@ -31,7 +74,8 @@ def admitted(message: Message, config: StoreConfig) -> RecordDraft:
     Raises:
         MessageRefusedError: it breaks a limit; says which, and what the limit is.
     """
-    check_limits(message, config)
+    size = len(join_properties(message.properties)) + CHECKSUM_SIZE * message.has_checksum
+    _check_limits(message.stored_body, message.flag, size, config)
     delay_ms = 0
     if message.topic == SCHEDULE_TOPIC:
         delay_ms = level_delay_ms(message.properties.get(DELAY), config)
@@ -39,22 +83,16 @@ def admitted(message: Message, config: StoreConfig) -> RecordDraft:
     return draft_of(message, tag_code=tag_hash(tag) if tag else 0, delay_ms=delay_ms)
 
 
-def check_limits(message: Message, config: StoreConfig) -> None:
-    """Refuse a message that breaks a limit.
-
-    Raises:
-        MessageRefusedError: says which, and what the limit is.
-    """
-    if not -(1 << 31) <= message.flag < 1 << 31:
-        raise MessageRefusedError(f"flag={message.flag}", "it must fit into 32 bits")
-    size, limit = len(message.stored_body), config.max_message_size
+def _check_limits(body: bytes, flag: int, properties_size: int, config: StoreConfig) -> None:
+    if not -(1 << 31) <= flag < 1 << 31:
+        raise MessageRefusedError(f"flag={flag}", "it must fit into 32 bits")
+    size, limit = len(body), config.max_message_size
     if size > limit:
         raise MessageRefusedError("body", f"{size} bytes, the limit is {limit} (max_message_size)")
     limit = config.max_properties_length
-    if limit < MAX_PROPERTIES:  # otherwise the record's own limit says it
-        size = len(join_properties(message.properties)) + CHECKSUM_SIZE * message.has_checksum
-        if size > limit:
-            raise MessageRefusedError("properties", f"{size} bytes in all, the limit is {limit}")
+    if properties_size > limit and limit < MAX_PROPERTIES:  # else the record's own limit says it
+        reason = f"{properties_size} bytes in all, the limit is {limit}"
+        raise MessageRefusedError("properties", reason)
 
 
 def admitted_batch(

@@ -46,8 +46,8 @@ class Append(Protocol):
     def __len__(self) -> int:
         """Return how many messages there are."""
 
-    def largest(self) -> tuple[int, int]:
-        """Return which message has the largest record, and its size."""
+    def refuse_larger_than(self, limit: int) -> None:
+        """Raise if a record has more bytes."""
 
     def queues(self) -> Iterable[QueueKey]:
         """Return the queues that get entries."""
@@ -84,11 +84,11 @@ class DraftsAppend:
     def __len__(self) -> int:
         return len(self._drafts)
 
-    def largest(self) -> tuple[int, int]:
-        """Return which message has the largest record, and its size."""
-        sizes = [draft.size for draft in self._drafts]
-        size = max(sizes)
-        return sizes.index(size), size
+    def refuse_larger_than(self, limit: int) -> None:
+        """Raise if a record has more bytes."""
+        for draft in self._drafts:
+            if draft.size > limit:
+                raise too_large("the message", draft.size, limit)
 
     def queues(self) -> Iterable[QueueKey]:
         """Return the queues that get entries."""
@@ -99,7 +99,9 @@ class DraftsAppend:
     ) -> Records:
         """Give each message its numbers and its place behind `end`; return the records."""
         self._units = {queue: [] for queue in starts}
-        records, run, run_at = Records(), list[bytes](), end
+        records: Records = []
+        run: list[bytes] = []
+        run_at = end
         room_ends = log.files.start_of(end) + log.file_size - BLANK_SIZE
         for draft in self._drafts:
             if end + draft.size > room_ends:
@@ -164,10 +166,9 @@ class BatchAppend:
     def __len__(self) -> int:
         return len(self._batch.run)
 
-    def largest(self) -> tuple[int, int]:
-        """Return which message has the largest record, and its size."""
-        row = int(self._batch.run.sizes.argmax())
-        return row, int(self._batch.run.sizes[row])
+    def refuse_larger_than(self, limit: int) -> None:
+        """Raise if a record has more bytes."""
+        refuse_larger_rows(self._batch.run.sizes, limit)
 
     def queues(self) -> Iterable[QueueKey]:
         """Return the queues that get entries."""
@@ -204,12 +205,17 @@ class BatchAppend:
         put_all([dispatch], parts)
 
 
-def refuse_larger_than_file(size: int, log: CommitLog, what: str) -> None:
-    """Raise if a record does not fit into a file of a log."""
-    limit = log.file_size - BLANK_SIZE
-    if size > limit:
-        reason = f"a record of {size} bytes, a file of this commit log takes {limit}"
-        raise MessageRefusedError(what, reason)
+def refuse_larger_rows(sizes: Ints, limit: int) -> None:
+    """Raise if a record of a batch has more bytes; name its row."""
+    row = int(sizes.argmax())
+    if sizes[row] > limit:
+        raise too_large(f"row {row}", int(sizes[row]), limit)
+
+
+def too_large(what: str, size: int, limit: int) -> MessageRefusedError:
+    """Return the error of a record that no file of the log can hold."""
+    reason = f"a record of {size} bytes, a file of this commit log takes {limit}"
+    return MessageRefusedError(what, reason)
 
 
 def pieces_of(run: RecordRun, offsets: Ints, pieces: Iterable[tuple[int, int]]) -> Records:

@@ -68,6 +68,11 @@ class CommitLog:
         """How many bytes each file has."""
         return self.files.file_size
 
+    @property
+    def largest_record(self) -> int:
+        """How many bytes a record may have."""
+        return self.files.file_size - BLANK_SIZE
+
     def min_offset(self) -> PhysicalOffset:
         """Return where the oldest file begins."""
         return PhysicalOffset(next(iter(self.files.starts()), 0))

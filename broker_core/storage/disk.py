@@ -72,6 +72,10 @@ class DiskFile:
         """The same, for reads too small for numpy."""
         return self.view.data
 
+    @lazy_property
+    def _bytes(self) -> memoryview:
+        return self._mapped.data
+
     def read(self, at: int, size: int) -> bytes:
         """Return up to `size` bytes from `at` on."""
         return os.pread(self._fd, size, at)
@@ -103,7 +107,7 @@ class DiskFile:
     def poke(self, data: bytes, at: int) -> None:
         """Write a few bytes to an allocated block: without a system call, where that can't fail."""
         if self._stays_in_place:
-            self._mapped.data[at : at + len(data)] = data
+            self._bytes[at : at + len(data)] = data
         else:
             self.write(data, at)
 

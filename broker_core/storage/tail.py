@@ -11,6 +11,7 @@ before its first byte, so that readers leave out what it may still take back (pu
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ class Announced(NamedTuple):
 
     begin: int
     end: int  # where the log will end
-    number: int  # of two that begin at the same place, the later one has the higher
+    number: int  # each has another one, also of those that begin at the same place
 
 
 _NOTHING = Announced(-1, -1, 0)
@@ -116,7 +117,7 @@ class TailFile:
     def announce(self, begin: int, end: int) -> None:
         """Say what an append is about to write. Call while holding the store's lock."""
         assert self._file is not None
-        number = self.announced().number + 1
+        number = time.monotonic_ns()  # the same in all processes, and always another one
         self._file.poke(APPEND_STRUCT.pack(begin, end, number, ~(begin ^ end ^ number)), APPEND_AT)
 
     def announced(self) -> Announced:

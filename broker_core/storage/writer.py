@@ -19,7 +19,7 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError, StoreClosedError
 from rocketpy.broker_core.message import PhysicalOffset
-from rocketpy.broker_core.storage.appends import Append, Records, refuse_larger_than_file
+from rocketpy.broker_core.storage.appends import Append, Records
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.lock import Hold, StoreLock
@@ -101,9 +101,7 @@ class Writer:
         """Append messages; all of them, or nothing if it raises, unless by an interrupt."""
         if not len(work):
             raise MessageRefusedError("batch", "it has no messages")
-        row, size = work.largest()
-        what = f"row {row}" if len(work) > 1 else "the message"
-        refuse_larger_than_file(size, self._parts.log, what)
+        work.refuse_larger_than(self._parts.log.largest_record)
         hold = Hold()
         try:
             try:

@@ -26,7 +26,7 @@ from rocketpy.broker_core.storage.appends import (
     last_of_each,
     number_rows,
     pieces_of,
-    refuse_larger_than_file,
+    refuse_larger_rows,
 )
 from rocketpy.broker_core.storage.batches.intent import announce, settle_batch, settle_intent
 from rocketpy.broker_core.storage.batches.ledger import (
@@ -211,8 +211,7 @@ class _Placing:
     def place(self, chunk: StagedChunk) -> tuple[Ints, Ints, list[tuple[int, int]]]:
         """Return queue offsets, physical offsets, and the rows (first, last) that share a file."""
         queue_ids, sizes, ends = chunk.rows["queue_id"], chunk.sizes, dict[int, int]()
-        row = int(sizes.argmax())
-        refuse_larger_than_file(int(sizes[row]), self._commit.parts.log, f"row {row}")
+        refuse_larger_rows(sizes, self._commit.parts.log.largest_record)
         for queue_id, count in enumerate(np.bincount(queue_ids).tolist()):
             if count:
                 queue = chunk.topic, queue_id
