@@ -41,8 +41,9 @@ unit: $(CORE) ## Run the quick tests: no Spark, no Java
 bench: $(FULL) java ## Measure, side by side with what one would use instead
 	$(python) bench/run.py
 
-soak: $(FULL) java ## Run the soak tests, and the crash tests many times over
+soak: $(FULL) java ## Run the soak tests, and the crash and property tests many times over
 	ROCKETPY_SOAK=1 $(python) -m pytest -m "soak or crash" --timeout 3600 $(ARGS)
+	ROCKETPY_SOAK=1 $(python) -m pytest tests/property --timeout 3600 $(ARGS)
 
 clean: ## Remove what builds and tests leave behind; .venv stays
 	rm -rf build dist site src/*.egg-info .coverage .coverage.* htmlcov

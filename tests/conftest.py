@@ -20,5 +20,11 @@ os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=SLOW_IS_FINE)
-settings.register_profile("ci", max_examples=500, deadline=None, suppress_health_check=SLOW_IS_FINE)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW_IS_FINE)
+settings.register_profile(
+    "soak", max_examples=2000, deadline=None, suppress_health_check=SLOW_IS_FINE
+)
+if os.environ.get("ROCKETPY_SOAK"):
+    settings.load_profile("soak")
+else:
+    settings.load_profile("ci" if os.environ.get("CI") else "dev")

@@ -82,7 +82,7 @@ def _new_rows(store: rocketpy.Store, seen: dict[int, int]) -> Iterator[dict[str,
 
 
 @pytest.mark.parametrize(
-    "messages", [4_000, pytest.param(50_000, marks=pytest.mark.slow)], ids=lambda n: f"{n} each"
+    "messages", [4_000, pytest.param(50_000, marks=pytest.mark.soak)], ids=lambda n: f"{n} each"
 )
 def test_writers_and_readers_share_a_store(folder: Path, messages: int) -> None:
     root = folder / "store"

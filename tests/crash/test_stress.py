@@ -20,7 +20,7 @@ from tests.crash.stress_store import CONFIG, TOPICS, queues_of
 import rocketpy
 from rocketpy.broker_core.errors import RocketPyError
 
-pytestmark = [pytest.mark.crash, pytest.mark.soak]
+pytestmark = pytest.mark.crash
 
 PROJECT = Path(__file__).parents[2]
 Seen = dict[tuple[str, int, int], bytes]  # what each offset of each queue has held
