@@ -26,7 +26,7 @@ from rocketpy.broker_core.errors import CorruptStoreError, RecordError
 from rocketpy.broker_core.message import Message, PhysicalOffset
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.file_sequence import FileSequence
-from rocketpy.broker_core.storage.layout import COMMIT_LOG, file_name
+from rocketpy.broker_core.storage.layout import COMMIT_LOG, OURS, file_name
 
 WALK_RECORDS = 16_384
 WALK_BYTES = 64 << 20
@@ -61,7 +61,7 @@ class CommitLog:
         self.files = FileSequence(
             root / COMMIT_LOG, file_size, disk, writable=writable, keep_open=8
         )
-        self._preallocate = preallocate
+        self._preallocate, self._ours = preallocate, root / OURS
 
     @property
     def file_size(self) -> int:
@@ -117,7 +117,7 @@ class CommitLog:
         start = self.files.start_of(end)
         if end - start > self.file_size // 2:
             allocated = self.file_size if self._preallocate else 0
-            self.files.make_ready(start + self.file_size, allocated=allocated)
+            self.files.make_ready(start + self.file_size, self._ours, allocated=allocated)
 
     def close_file(self, end: int) -> None:
         """Fill a file from the log's end on with a blank record, and make it durable."""

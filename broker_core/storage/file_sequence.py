@@ -6,6 +6,7 @@ another process adds or removes is seen without being told.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
@@ -23,7 +24,7 @@ class FileSequence:
         self.folder, self.file_size = folder, file_size
         self._disk, self._writable, self._keep_open = disk, writable, keep_open
         self._open: dict[int, DiskFile] = {}
-        self._ready: tuple[int, Path] | None = None  # a file made beside its path
+        self._ready: tuple[int, Path] | None = None  # where a file is that will start there
 
     def starts(self) -> list[int]:
         """Return the start offsets of the files that are there now, ascending."""
@@ -56,16 +57,21 @@ class FileSequence:
             return found
         self._disk.make_folder(self.folder)
         path, ready = self.folder / file_name(start), self._ready
-        if ready is not None and ready[0] == start and ready[1].exists():
+        if ready is not None and ready[0] == start:
             self._ready = None
-            return self._remember(start, self._disk.take(ready[1], path))
+            with suppress(FileNotFoundError):  # somebody cleared it away
+                return self._remember(start, self._disk.take(ready[1], path))
         return self._remember(start, self._disk.create(path, self.file_size, allocated=allocated))
 
-    def make_ready(self, start: int, *, allocated: int = 0) -> None:
-        """Make a file that will be written soon: it gets its name when it is. Needs no lock."""
+    def make_ready(self, start: int, folder: Path, *, allocated: int = 0) -> None:
+        """Make a file that will be written soon: it comes here when it is. Needs no lock.
+
+        Until then it is in another folder, of the same disk: Apache's broker would not start with a
+        file of another name among these, should we die.
+        """
         if (self._ready is None or self._ready[0] != start) and self.file(start) is None:
             self.discard_ready()
-            path = self.folder / file_name(start)
+            path = folder / file_name(start)
             made = self._disk.make_beside(path, self.file_size, allocated=allocated)
             self._ready = start, made
 

@@ -1,0 +1,100 @@
+"""The commit log of a store, as a backend reads it: where it begins and ends, and what is between.
+
+Needs no queues. Damage is told, or passed over on request; what retention deleted is a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from rocketpy.broker_core.codec.columns import select
+from rocketpy.broker_core.filters import SqlFilter
+from rocketpy.broker_core.storage.published import walk
+from rocketpy.broker_core.storage.reading import is_boundary, refuse_damage, scan
+from rocketpy.broker_core.storage.salvage import next_sound_record
+from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.connector.data_loss import Loss
+
+
+class LogBackend:
+    """The log's side of a backend."""
+
+    store: MessageStore
+
+    def log_start(self) -> int:
+        """Return where the commit log begins."""
+        return self.store.parts.log.min_offset()
+
+    def lost_before(self, start: int, end: int | None = None) -> list[Loss]:
+        """Return what is gone of a stretch of the log, by retention."""
+        low = self.log_start()
+        if start >= low:
+            return []
+        upto = low if end is None else min(low, end)
+        return [Loss("the commit log", start, upto, f"it begins at {low}")]
+
+    def next_record(self, physical_offset: int, default: int) -> int:
+        """Return where the first sound record from a place of the log on begins."""
+        found = next_sound_record(self.store.parts.log, physical_offset)
+        return default if found is None else found
+
+    def boundary(self, physical_offset: int | None, *, skip_damage: bool = False) -> int:
+        """Return where the records end that begin before a place; None is the end of the log."""
+        if physical_offset is None:
+            return self.log_end(skip_damage=skip_damage)
+        if is_boundary(self.store.parts, physical_offset):
+            return physical_offset
+        end = self.log_end(skip_damage=skip_damage)
+        return min(self.next_record(physical_offset, end), end)
+
+    def log_end(self, *, skip_damage: bool = False) -> int:
+        """Return where the commit log ends now.
+
+        Raises:
+            CorruptStoreError: records follow behind the end, and damage is not to be skipped.
+        """
+        parts = self.store.parts
+        state = parts.tail.glimpse()
+        # Apache's broker keeps no tail file: it may have written on behind what ours says.
+        if state is not None and is_boundary(parts, state.end):
+            end = int(state.end)
+        else:
+            end = next(reversed(parts.log.files.starts()), 0)
+        while True:
+            for segment in walk(parts, end):
+                end = segment.end
+            following = next_sound_record(parts.log, end) if skip_damage else None
+            if following is None or following == end:  # that came meanwhile
+                break
+            end = following
+        if not skip_damage:
+            refuse_damage(parts, end)
+        return end
+
+    def scan(
+        self,
+        start: int,
+        end: int,
+        log_end: int,
+        columns: Sequence[str],
+        *,
+        sql: SqlFilter | None,
+        decompress: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages whose records begin from `start` on and before `end`."""
+        log = self.store.parts.log
+        # A stretch may begin amid a record, which belongs to the one before. Both of them ask for
+        # the next record in the same way, so that none is read twice or by nobody.
+        first = start if start == log.min_offset() else next_sound_record(log, start)
+        last = end if end == log_end else next_sound_record(log, end) or log_end
+        if first is not None and first < end:
+            yield from scan(
+                self.store.parts,
+                select(columns),
+                start=first,
+                end=last,
+                sql=sql,
+                decompress=decompress,
+            )
