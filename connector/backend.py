@@ -1,18 +1,33 @@
-"""What planning needs of a place that holds messages; it does not know which it is."""
+"""What the connector needs of a place that holds messages; it does not know which it is.
+
+Small sides: what plans, what reads, what keeps groups and their members, and what writes. A queue
+is topic, broker and id everywhere: a place may have several brokers. Which place the options mean
+is for backends.py to say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from rocketpy.connector.offsets import MessageQueue
+from rocketpy.broker_core.clock import Clock
+from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
+from rocketpy.broker_core.filters import SqlFilter
+from rocketpy.broker_core.filters.tags import TagFilter
+from rocketpy.broker_core.rebalance.observer import Observer
+from rocketpy.broker_core.rebalance.registry import Registry
+from rocketpy.connector.offsets import MessageQueue, Positions
+from rocketpy.connector.planning import QueueRange
+from rocketpy.connector.writer_names import WriterName
 
 
-class Backend(Protocol):
-    """A source of messages."""
+class Queues(Protocol):
+    """What plans: the queues that there are, and what they hold."""
 
     @property
     def broker(self) -> str:
@@ -31,10 +46,107 @@ class Backend(Protocol):
         """Return the first offset stored at or after a time; the end if there is none."""
 
     def sizes(self, queue: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
-        """Return how many bytes each message of a range has; fewer, if a bounded look is less."""
+        """Return how many bytes each message of a range has, or each of its first ones."""
+
+
+class Messages(Protocol):
+    """What reads, in a task."""
+
+    def range(self, queue: MessageQueue) -> tuple[int, int]:
+        """Return the first offset that a queue holds, and the one behind its last."""
+
+    def read(
+        self,
+        part: QueueRange,
+        columns: Sequence[str],
+        *,
+        tags: TagFilter | None,
+        sql: SqlFilter | None,
+        group: str | None,
+        decompress: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a range.
+
+        Raises:
+            OffsetOutOfRangeError: the start is not (any more) held.
+        """
+
+    def is_deleted(self, error: OffsetOutOfRangeError | CorruptStoreError) -> bool:
+        """Whether a read failed because of retention, not of damage."""
+
+    @property
+    def has_index(self) -> bool:
+        """Whether keys can be looked up."""
+
+    def find(
+        self, topic: str, keys: Sequence[str], columns: Sequence[str], *, decompress: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a topic that have one of the keys, each once."""
+
+
+class Groups(Protocol):
+    """What keeps how far consumer groups have read."""
 
     def committed(self, group: str, topics: Sequence[str]) -> dict[MessageQueue, int]:
         """Return the next offset to read of each queue that a group committed."""
 
     def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
         """Note the next offset to read of some queues, durably."""
+
+
+class PlanningBackend(Queues, Groups, Protocol):
+    """What a plan is made from."""
+
+
+class MemberKeeper(Groups, Protocol):
+    """What keeps the members of groups, and which of them reads which queues."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock by which members are judged."""
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep others from changing members and offsets; it may nest.
+
+        Raises:
+            StoreLockedError: another process keeps it.
+        """
+
+    def registry(self, observer: Observer | None = None) -> Registry:
+        """Return the members and generations of the groups."""
+
+    def broadcast_offsets(self, group: str, member: str) -> dict[MessageQueue, int]:
+        """Return the next offset to read of each queue that a broadcasting member committed."""
+
+    def commit_broadcast(self, group: str, member: str, positions: Positions) -> None:
+        """Note for one broadcasting member the next offset to read of some queues, durably."""
+
+
+class Backend(PlanningBackend, Messages, Protocol):
+    """A place that holds messages, open. Made where it is used; not to be pickled."""
+
+    def identity(self) -> object:
+        """Return what tells this place from others: tasks must see the one that was planned."""
+
+    def members(self) -> MemberKeeper:
+        """Return what keeps the members of groups.
+
+        Raises:
+            OptionError: this place has none.
+        """
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Writing(Protocol):
+    """What writes: tasks stage rows, and a commit stores all of them or none. Goes to tasks."""
+
+    def stage(self, transaction: str, batches: Iterable[pa.RecordBatch], name: str) -> object:
+        """Stage the rows of one partition, in a task; errors call it by its name."""
+
+    def commit(self, staged: Sequence[object], writer: WriterName | None, number: int) -> None:
+        """Store what tasks staged; nothing if this batch of this writer was stored before."""
+
+    def remove(self, transactions: Iterable[str]) -> None:
+        """Remove what was staged in some transactions."""

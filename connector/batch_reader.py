@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from itertools import pairwise
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from rocketpy.connector.backend import Backend
+from rocketpy.connector.backends import opened
 from rocketpy.connector.data_loss import readable, report
 from rocketpy.connector.partitions import (
-    IndexPartition,
     KeyPartition,
-    LogPartition,
     QueuePartition,
     SourcePartition,
-    TablePartition,
-    of_store,
+    seen_in,
 )
 from rocketpy.connector.planning import split
 from rocketpy.connector.positions import Place, resolve
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import arrow_schema
-from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.connector.store.backend import store_of
+from rocketpy.connector.store.partitions import EntryPartition, store_partitions
 from rocketpy.connector.topics import held_ranges
 from rocketpy.connector.worker import tuned_task
-
-_LOG_STRETCH = 128 << 20  # bytes of the commit log a task, as Spark cuts files
 
 
 class BatchReader(DataSourceReader):
@@ -39,25 +35,15 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return what each task reads."""
-        with closing(StoreBackend(self._options.path)) as backend:
-            return [*of_store(backend, self._parts(backend))]
+        with opened(self._options) as backend:
+            return [*seen_in(backend, self._parts(backend))]
 
-    def _parts(self, backend: StoreBackend) -> Iterable[SourcePartition]:
-        if self._options.scans_log:
-            return self._log_partitions(backend)
-        if self._options.view == "index":
-            return [IndexPartition(name) for name in backend.store.parts.index.names()]
-        if self._options.view in ("groups", "topics"):
-            return [TablePartition(self._options.view)]
-        return self._queue_partitions(backend)
+    def _parts(self, backend: Backend) -> Iterable[SourcePartition]:
+        if self._options.needs_queues:
+            return self._queue_partitions(backend)
+        return store_partitions(self._options, store_of(backend))
 
-    def _log_partitions(self, backend: StoreBackend) -> Iterator[LogPartition]:
-        options = self._options
-        start = backend.log_start() if options.log_start is None else options.log_start
-        end = backend.boundary(options.log_end, skip_damage=not options.fail_on_damage)
-        return _stretches(start, end, options.min_partitions or 1)
-
-    def _queue_partitions(self, backend: StoreBackend) -> Sequence[SourcePartition]:
+    def _queue_partitions(self, backend: Backend) -> Sequence[SourcePartition]:
         options = self._options
         assert options.start is not None
         assert options.end is not None
@@ -65,12 +51,14 @@ class BatchReader(DataSourceReader):
         start = resolve(options.start, Place.EARLIEST, held, backend, options.group)
         end = resolve(options.end, Place.LATEST, held, backend, options.group)
         if options.log_start is not None:
-            report(backend.lost_before(options.log_start), fail=options.fail_on_loss)
+            store = store_of(backend)
+            report(store.lost_before(options.log_start), fail=options.fail_on_loss)
             for queue in held:
-                start[queue] = max(start[queue], backend.offset_in_log(queue, options.log_start))
+                start[queue] = max(start[queue], store.offset_in_log(queue, options.log_start))
         if options.log_end is not None:
+            store = store_of(backend)
             for queue in held:
-                end[queue] = min(end[queue], backend.offset_in_log(queue, options.log_end))
+                end[queue] = min(end[queue], store.offset_in_log(queue, options.log_end))
         for queue, (_, high) in held.items():
             if start[queue] <= high:  # else the queue was made anew, which is a loss
                 end[queue] = max(start[queue], end[queue])
@@ -82,7 +70,8 @@ class BatchReader(DataSourceReader):
         parts = split(
             ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
-        return [QueuePartition((part,)) for part in parts]
+        kind = EntryPartition if options.view == "queues" else QueuePartition
+        return [kind((part,)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""
@@ -99,11 +88,3 @@ def read_partition(
             for batch in partition.batches(options, schema.names):
                 if batch.num_rows:
                     yield batch.select(schema.names).cast(target)
-
-
-def _stretches(start: int, end: int, at_least: int) -> Iterator[LogPartition]:
-    length = max(end - start, 0)
-    count = max(at_least, -(-length // _LOG_STRETCH))
-    bounds = [start + length * index // count for index in range(count + 1)]
-    for first, last in pairwise(bounds):
-        yield LogPartition(first, last, end)

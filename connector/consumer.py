@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.connector.backend import Backend
 from rocketpy.connector.membership import GroupMember
 from rocketpy.connector.offsets import Positions, SourceOffset
 from rocketpy.connector.planning import Held
 from rocketpy.connector.positions import Place, resolve
 from rocketpy.connector.read_options import ReadOptions
-from rocketpy.connector.store_backend import StoreBackend
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Consumer(Protocol):
         """Return where a batch up to `end` starts, without what is not read in it."""
 
 
-def consumer_of(options: ReadOptions, backend: StoreBackend) -> Consumer:
+def consumer_of(options: ReadOptions, backend: Backend) -> Consumer:
     """Return what the options ask for."""
     if options.member is None:
         return LoneConsumer(options, backend)
@@ -77,7 +77,7 @@ def consumer_of(options: ReadOptions, backend: StoreBackend) -> Consumer:
 class LoneConsumer:
     """Reads all queues. Committing is best effort: a locked store does not stop a query."""
 
-    def __init__(self, options: ReadOptions, backend: StoreBackend) -> None:
+    def __init__(self, options: ReadOptions, backend: Backend) -> None:
         self._options, self._backend = options, backend
         self._committed: Positions | None = None
         self._no_commit_before = 0.0
@@ -162,24 +162,24 @@ class BroadcastConsumer(LoneConsumer):
         if options.start is not Place.GROUP:
             return super().initial(held)
         assert options.group is not None
-        own = self._backend.broadcast_offsets(options.group, self._name)
+        own = self._backend.members().broadcast_offsets(options.group, self._name)
         return {queue: own.get(queue, low) for queue, (low, _) in held.items()}
 
     def _note(self, group: str, done: Positions) -> None:
-        self._backend.commit_broadcast(group, self._name, done)
+        self._backend.members().commit_broadcast(group, self._name, done)
 
 
 class MemberConsumer:
     """Reads the queues that are its own, and commits them between batches."""
 
-    def __init__(self, options: ReadOptions, backend: StoreBackend) -> None:
+    def __init__(self, options: ReadOptions, backend: Backend) -> None:
         assert options.group is not None
         assert options.member is not None
         self._options, self._backend = options, backend
         self._positions: Positions = {}
         self._member = GroupMember(
             (options.group, options.member.name),
-            backend,
+            backend.members(),
             lease_ms=options.member.lease_ms,
             strategy=options.member.strategy,
         )

@@ -32,10 +32,10 @@ from rocketpy.broker_core.rebalance.handover import hand_over, holder
 from rocketpy.broker_core.rebalance.membership import Identity, Member, Members
 from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
+from rocketpy.connector.backend import MemberKeeper
 from rocketpy.connector.lease import LeaseKeeper
 from rocketpy.connector.offsets import Positions
 from rocketpy.connector.planning import Held
-from rocketpy.connector.store_backend import StoreBackend
 
 log = logging.getLogger(__name__)
 
@@ -67,14 +67,14 @@ class GroupMember:
     def __init__(
         self,
         who: tuple[str, str],
-        backend: StoreBackend,
+        backend: MemberKeeper,
         *,
         lease_ms: int,
         strategy: StrategyChoice | None,
     ) -> None:
         self._who = Identity(*who, uuid.uuid4().hex)
         self._backend, self._lease_ms, self._strategy = backend, lease_ms, strategy
-        self._observer = Observer(backend.store.clock)
+        self._observer = Observer(backend.clock)
         self._member: Member | None = None  # as the store knew it last
         self._lease_until_ms = 0  # steady
         self._keeper: LeaseKeeper | None = None
@@ -193,7 +193,7 @@ class GroupMember:
         return self._member is not None and self._steady_ms() < self._lease_until_ms
 
     def _steady_ms(self) -> int:
-        return steady_ms(self._backend.store.clock)
+        return steady_ms(self._backend.clock)
 
     def _enter(self, topics: tuple[str, ...]) -> None:
         """Join, or see to it that the lease holds."""

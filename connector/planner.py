@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from rocketpy.broker_core.errors import StoreError
-from rocketpy.connector.backend import Backend
+from rocketpy.connector.backend import PlanningBackend
 from rocketpy.connector.consumer import Consumer
 from rocketpy.connector.data_loss import DataLossError, Loss, readable, report
 from rocketpy.connector.fates import Fates, fates_of, is_anew, lost_end
@@ -52,7 +52,7 @@ class Planner:
     def __init__(
         self,
         options: ReadOptions,
-        backend: Backend,
+        backend: PlanningBackend,
         consumer: Consumer,
         *,
         sleep: Callable[[float], None] = time.sleep,

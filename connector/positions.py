@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from typing import cast
 
-from rocketpy.connector.backend import Backend
+from rocketpy.connector.backend import PlanningBackend
 from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.options import Given, OptionError
 from rocketpy.connector.planning import Held
@@ -124,7 +124,7 @@ def parse_time(option: str, value: str) -> int:
 
 
 def resolve(
-    position: Position, bound: Place, held: Held, backend: Backend, group: str | None
+    position: Position, bound: Place, held: Held, backend: PlanningBackend, group: str | None
 ) -> dict[MessageQueue, int]:
     """Return the offset of each queue. `bound` is for queues that a position does not name.
 
@@ -162,7 +162,7 @@ def _named(
 
 
 def _resolve_place(
-    place: Place, bound: Place, held: Held, backend: Backend, group: str | None
+    place: Place, bound: Place, held: Held, backend: PlanningBackend, group: str | None
 ) -> dict[MessageQueue, int]:
     if place is not Place.GROUP:
         return {queue: _bound(held[queue], place) for queue in held}
@@ -176,7 +176,11 @@ def _bound(held: tuple[int, int], place: Place) -> int:
 
 
 def _at_time(
-    position: AtTime | TimesByQueue, time_ms: int, queue: MessageQueue, held: Held, backend: Backend
+    position: AtTime | TimesByQueue,
+    time_ms: int,
+    queue: MessageQueue,
+    held: Held,
+    backend: PlanningBackend,
 ) -> int:
     end = held[queue][1]
     offset = min(backend.offset_by_time(queue, time_ms), end)

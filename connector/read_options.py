@@ -70,6 +70,11 @@ class ReadOptions:
     scans_log: bool = False
     decompress: bool = True
 
+    @property
+    def needs_queues(self) -> bool:
+        """Whether what is read is in ranges of queues."""
+        return not self.scans_log and self.view in ("messages", "queues")
+
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
         """Read Spark's options.

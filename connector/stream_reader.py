@@ -23,15 +23,16 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.lazy import lazy_property
+from rocketpy.connector.backend import Backend
+from rocketpy.connector.backends import open_backend
 from rocketpy.connector.batch_reader import read_partition
 from rocketpy.connector.consumer import Consumer, consumer_of
 from rocketpy.connector.hang_up import expect_hang_up
 from rocketpy.connector.offsets import SourceOffset
-from rocketpy.connector.partitions import QueuePartition, of_store
+from rocketpy.connector.partitions import QueuePartition, seen_in
 from rocketpy.connector.planner import Planner
 from rocketpy.connector.planning import split, tasks
 from rocketpy.connector.read_options import ReadOptions
-from rocketpy.connector.store_backend import StoreBackend
 from rocketpy.connector.worker import make_ready
 
 _STAYS = ("_backend", "_consumer", "_planner")  # in the process that plans
@@ -54,8 +55,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._given.for_stream()
 
     @lazy_property
-    def _backend(self) -> StoreBackend:
-        return StoreBackend(self._options.path)
+    def _backend(self) -> Backend:
+        return open_backend(self._options)
 
     @lazy_property
     def _consumer(self) -> Consumer:
@@ -108,8 +109,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
         if options.min_partitions or options.max_partition_rows:
-            return of_store(self._backend, [QueuePartition((part,)) for part in parts])
-        return of_store(self._backend, [QueuePartition(few) for few in tasks(parts)])
+            return seen_in(self._backend, [QueuePartition((part,)) for part in parts])
+        return seen_in(self._backend, [QueuePartition(few) for few in tasks(parts)])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Runs in a task."""

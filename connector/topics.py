@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rocketpy.broker_core.errors import StoreError, TopicNotFoundError
-from rocketpy.connector.backend import Backend
+from rocketpy.connector.backend import PlanningBackend
 from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.planning import Held
@@ -61,7 +61,7 @@ class Look:
         return UnreachableError("; ".join(f"{topic} ({reason})" for topic, reason in reasons))
 
 
-def subscribed(options: ReadOptions, backend: Backend) -> list[str]:
+def subscribed(options: ReadOptions, backend: PlanningBackend) -> list[str]:
     """Return the topics that the options name, as they are now."""
     if options.topic_pattern is not None:
         named = [topic for topic in backend.topics() if options.is_wanted(topic)]
@@ -83,7 +83,7 @@ def is_asked_for(options: ReadOptions, queue: MessageQueue, broker: str) -> bool
     return options.is_wanted(queue.topic)
 
 
-def look(options: ReadOptions, backend: Backend) -> Look:
+def look(options: ReadOptions, backend: PlanningBackend) -> Look:
     """Return the queues that the options name, of those that there are now.
 
     Raises:
@@ -103,7 +103,7 @@ def look(options: ReadOptions, backend: Backend) -> Look:
     return Look(asked, found.unreachable)
 
 
-def look_at(topics: Collection[str], backend: Backend) -> Look:
+def look_at(topics: Collection[str], backend: PlanningBackend) -> Look:
     """Return all queues of some topics, of those that there are now."""
     held: dict[MessageQueue, tuple[int, int]] = {}
     unreachable: dict[str, str] = {}
@@ -117,7 +117,9 @@ def look_at(topics: Collection[str], backend: Backend) -> Look:
     return Look(held, unreachable)
 
 
-def held_ranges(options: ReadOptions, backend: Backend) -> dict[MessageQueue, tuple[int, int]]:
+def held_ranges(
+    options: ReadOptions, backend: PlanningBackend
+) -> dict[MessageQueue, tuple[int, int]]:
     """Return the offsets that the queues hold which the options name; all of them must be there.
 
     Raises:
@@ -139,7 +141,7 @@ def held_ranges(options: ReadOptions, backend: Backend) -> dict[MessageQueue, tu
     return {queue: bounds for queue, bounds in held.items() if _is_chosen(options, queue, backend)}
 
 
-def _is_chosen(options: ReadOptions, queue: MessageQueue, backend: Backend) -> bool:
+def _is_chosen(options: ReadOptions, queue: MessageQueue, backend: PlanningBackend) -> bool:
     return is_asked_for(options, queue, backend.broker)
 
 

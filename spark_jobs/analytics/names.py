@@ -17,7 +17,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.message import KEY_SEPARATOR
-from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.connector.store.backend import StoreBackend
 
 ColumnFunction = Callable[..., Column]
 

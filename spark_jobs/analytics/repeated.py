@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import IntegerType, LongType, StructType
 
 from rocketpy.connector.schema import arrow_schema
-from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.connector.store.backend import StoreBackend
 
 _SCHEMA = (
     StructType()

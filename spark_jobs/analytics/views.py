@@ -27,8 +27,8 @@ from rocketpy.broker_core.metadata.names import (
 )
 from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.store_path import store_path as folder_of
-from rocketpy.connector import store_views
-from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.connector.store import views as store_views
+from rocketpy.connector.store.backend import StoreBackend
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError
 from rocketpy.spark_jobs.analytics.counted import CountedSource
 from rocketpy.spark_jobs.analytics.repeated import RepeatedSource

@@ -26,7 +26,7 @@ from rocketpy.broker_core.storage.layout import CONFIG, QUEUE_UNIT_SIZE
 from rocketpy.broker_core.storage.reading import is_boundary
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.read_options import ReadOptions
-from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.connector.store.backend import StoreBackend
 from rocketpy.connector.topics import subscribed
 from rocketpy.spark_jobs.backfill.selection import Selection
 

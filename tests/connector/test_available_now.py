@@ -14,8 +14,9 @@ from tests.connector.streams import AVAILABLE_NOW, Stream, reader_of, send
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock, SystemClock
 from rocketpy.broker_core.errors import RebalanceError, StoreLockedError
-from rocketpy.connector import store_backend
 from rocketpy.connector.membership import QueuesHeldError
+from rocketpy.connector.store import backend as store_backend
+from rocketpy.connector.store.backend import store_of
 
 MakeStream = Callable[..., Stream]
 
@@ -80,7 +81,7 @@ def test_a_member_waits_for_the_lock_and_says_so(
 ) -> None:
     query = Query(store, "a")
     query.reader.prepareForTriggerAvailableNow()
-    backend = query.reader._backend
+    backend = store_of(query.reader._backend)
     unlocked = backend.locked
     monkeypatch.setattr(backend, "locked", locked_elsewhere)
     when_it_waits(query, lambda: monkeypatch.setattr(backend, "locked", unlocked))

@@ -19,7 +19,7 @@ from rocketpy.broker_core.storage.index import MessageIndex
 from rocketpy.broker_core.storage.layout import TAIL_FILE
 from rocketpy.broker_core.storage.queue_keeper import QueueKeeper
 from rocketpy.broker_core.storage.tail import TailFile
-from rocketpy.connector.store_backend import StoreBackend
+from rocketpy.connector.store.backend import StoreBackend
 
 TAKEN_BACK = pa.table({"body": ["taken back"] * 3, "keys": ["k"] * 3, "queue_id": [0, 0, 1]})
 APPENDS: dict[str, Callable[[rocketpy.Store], object]] = {

@@ -1,0 +1,47 @@
+"""Which place the options mean: the only one who knows all kinds of places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from typing import TYPE_CHECKING
+
+from rocketpy.connector.backend import Backend, Writing
+from rocketpy.connector.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from rocketpy.connector.write_options import WriteOptions
+
+Opener = Callable[[ReadOptions, object], Backend]
+
+
+def _open_store(options: ReadOptions, seen: object) -> Backend:
+    from rocketpy.connector.store.backend import open_store
+
+    return open_store(options.path, seen)
+
+
+def opener_of(options: ReadOptions) -> Opener:  # noqa: ARG001
+    """Return what opens the place that the options name: a store's folder, by `path`."""
+    return _open_store
+
+
+def open_backend(options: ReadOptions, seen: object = None) -> Backend:
+    """Open the place that the options name; `seen` is the identity that a planner found there.
+
+    Raises:
+        OtherStoreError: it is another one: the path is not shared.
+    """
+    return opener_of(options)(options, seen)
+
+
+def opened(options: ReadOptions, seen: object = None) -> AbstractContextManager[Backend]:
+    """Open it for the length of a `with`."""
+    return closing(open_backend(options, seen))
+
+
+def writing_of(options: WriteOptions) -> Writing:
+    """Return what writes to the place that the options name: a store's folder, by `path`."""
+    from rocketpy.connector.store.writing import store_writing
+
+    return store_writing(options)
