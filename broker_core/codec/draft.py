@@ -7,6 +7,7 @@ be done before the place is known is done when a draft is made: outside the stor
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.layout import (
@@ -15,14 +16,15 @@ from rocketpy.broker_core.codec.layout import (
     CHECKSUM_NAME,
     CHECKSUM_SIZE,
     HEAD_STRUCT,
+    HEADER_V4_SIZE,
     HOST_V4_SIZE,
+    HOST_V6_SIZE,
     MAGIC_V1,
     MAGIC_V2,
     MAX_PROPERTIES,
     MAX_TOPIC_V1,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
-    STORE_TIMESTAMP,
     TAIL_STRUCT,
     SysFlag,
 )
@@ -33,16 +35,37 @@ CHECKSUM_HEAD = CHECKSUM_NAME + bytes([NAME_VALUE_SEPARATOR])
 _CHECKSUM = CHECKSUM_HEAD + b"%s" + bytes([PROPERTY_SEPARATOR])
 _DIGITS = b"%%0%dd" % CHECKSUM_DIGITS
 _POSITIVE = 0x7FFFFFFF
-_BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
 
-# The head in three parts: what is known before, what the log decides, what is known before.
-_FIRST = struct.Struct(">iIIii")  # size, magic, CRC of the body, queue id, flag
 _PLACE = struct.Struct(">qq")  # queue offset, physical offset
-_MIDDLE = struct.Struct(">iq")  # sysFlag, born timestamp
+_PLACE_AT = struct.calcsize(">iIIii")  # behind size, magic, CRC of the body, queue id and flag
 _STORED = struct.Struct(">q")  # store timestamp
 
-assert _FIRST.size + _PLACE.size + _MIDDLE.size == HEAD_STRUCT.size
-assert _STORED.size == STORE_TIMESTAMP.itemsize
+
+def _header(born_host_size: int, store_host_size: int) -> struct.Struct:
+    layout = f"{HEAD_STRUCT.format}{born_host_size}sq{store_host_size}s{TAIL_STRUCT.format[1:]}"
+    return struct.Struct(layout)
+
+
+# By the sizes of the two hosts: the whole header, and what the sysFlag says of them.
+_HEADERS = {
+    (born, store): (
+        _header(born, store),
+        (int(SysFlag.BORN_HOST_V6) if born == HOST_V6_SIZE else 0)
+        | (int(SysFlag.STORE_HOST_V6) if store == HOST_V6_SIZE else 0),
+    )
+    for born in (HOST_V4_SIZE, HOST_V6_SIZE)
+    for store in (HOST_V4_SIZE, HOST_V6_SIZE)
+}
+assert _HEADERS[HOST_V4_SIZE, HOST_V4_SIZE][0].size == HEADER_V4_SIZE
+
+
+@lru_cache(maxsize=1024)
+def _topic_field(topic: str) -> tuple[int, bytes]:
+    """Return the magic of records of a topic, and its name with the length before it."""
+    name = topic.encode()
+    if len(name) <= MAX_TOPIC_V1:
+        return MAGIC_V1, len(name).to_bytes(1, "big") + name
+    return MAGIC_V2, len(name).to_bytes(2, "big") + name
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -50,7 +73,7 @@ def body_crc(body: bytes | memoryview) -> int:
     return crc32(body) & _POSITIVE
 
 
-def checksum_property(record: bytes | memoryview) -> bytes:
+def checksum_property(record: bytes | bytearray | memoryview) -> bytes:
     """Return the record check sum of all bytes before it, as the 20 bytes that are appended."""
     digits = _DIGITS % (crc32(record) & _POSITIVE)
     return _CHECKSUM % digits[::-1]
@@ -61,7 +84,7 @@ class RecordDraft:
 
     __slots__ = (
         *("queue", "is_queued", "tag_code", "delay_ms", "size"),
-        *("_first", "_middle", "_rest", "_has_checksum"),
+        *("_record", "_stored_at", "_has_checksum"),
     )
 
     def __init__(
@@ -90,43 +113,46 @@ class RecordDraft:
         Raises:
             MessageRefusedError: the properties are too long for a record.
         """
-        name = topic.encode()
         length = len(properties) + (CHECKSUM_SIZE if has_checksum else 0)
         if length > MAX_PROPERTIES:
             reason = f"{length} bytes in all, a record holds {MAX_PROPERTIES}"
             raise MessageRefusedError("properties", reason)
-        if len(name) <= MAX_TOPIC_V1:
-            magic, length_of_name = MAGIC_V1, len(name).to_bytes(1, "big")
-        else:
-            magic, length_of_name = MAGIC_V2, len(name).to_bytes(2, "big")
-        sys_flag &= ~ANY_HOST_V6
-        if len(born_host) > HOST_V4_SIZE:
-            sys_flag |= _BORN_HOST_V6
-        if len(store_host) > HOST_V4_SIZE:
-            sys_flag |= _STORE_HOST_V6
-        tail = TAIL_STRUCT.pack(reconsume_times, prepared_offset, len(body))
+        magic, name = _topic_field(topic)
+        layout, host_flags = _HEADERS[len(born_host), len(store_host)]
+        sys_flag = sys_flag & ~ANY_HOST_V6 | host_flags
+        self.size = size = layout.size + len(body) + len(name) + 2 + length
+        header = layout.pack(
+            size,
+            magic,
+            body_crc(body),
+            queue_id,
+            flag,
+            0,
+            0,
+            sys_flag,
+            born_ms,
+            born_host,
+            0,
+            store_host,
+            reconsume_times,
+            prepared_offset,
+            len(body),
+        )
+        # All but its place, its time and its check sum.
+        parts = (header, body, name, length.to_bytes(2, "big"), properties)
+        self._record = bytearray(b"".join(parts))
+        self._stored_at = HEAD_STRUCT.size + len(born_host)
+        self._has_checksum = has_checksum
         self.queue = topic, queue_id
-        self.is_queued = is_queued(sys_flag)
-        self.tag_code, self.delay_ms, self._has_checksum = tag_code, delay_ms, has_checksum
-        self._rest = b"".join(
-            (store_host, tail, body, length_of_name, name, length.to_bytes(2, "big"), properties)
-        )
-        self._middle = _MIDDLE.pack(sys_flag, born_ms) + born_host
-        self.size = (
-            _FIRST.size
-            + _PLACE.size
-            + len(self._middle)
-            + _STORED.size
-            + len(self._rest)
-            + (CHECKSUM_SIZE if has_checksum else 0)
-        )
-        self._first = _FIRST.pack(self.size, magic, body_crc(body) if body else 0, queue_id, flag)
+        self.is_queued = not sys_flag or is_queued(sys_flag)
+        self.tag_code, self.delay_ms = tag_code, delay_ms
 
     def at(self, queue_offset: int, physical_offset: int, stored_ms: int) -> bytes:
         """Return the record for a place in a queue and in the log."""
-        place, time = _PLACE.pack(queue_offset, physical_offset), _STORED.pack(stored_ms)
-        record = b"".join((self._first, place, self._middle, time, self._rest))
-        return record + checksum_property(record) if self._has_checksum else record
+        record = self._record
+        _PLACE.pack_into(record, _PLACE_AT, queue_offset, physical_offset)
+        _STORED.pack_into(record, self._stored_at, stored_ms)
+        return bytes(record) + checksum_property(record) if self._has_checksum else bytes(record)
 
     def code_at(self, stored_ms: int) -> int:
         """Return the tag code of its queue entry."""

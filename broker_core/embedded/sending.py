@@ -52,6 +52,7 @@ class Sending(StoreHandle):
 
     def __init__(self, store: MessageStore) -> None:
         super().__init__(store)
+        self._writable: dict[str, TopicConfig] = {}
         self._turns: dict[str, int] = {}  # where round robin over a topic's queues goes on
 
     def send(
@@ -79,12 +80,13 @@ class Sending(StoreHandle):
             TopicNotFoundError, QueueNotFoundError, MessageRefusedError: nothing was stored.
             DiskFullError: there is no room; nothing was stored.
         """
-        self._require_writable("send")
+        if self._store.read_only:
+            self._require_writable("send")
         config = self._writable_topic(topic)
         stored, sys_flag = stored_body(body, compress)
         named = message_properties(tags, keys, properties, sharding_key)
         queue_id = self._choose_queue(config, queue_id, sharding_key)
-        now_ms, handle = self._store.clock.now_ms(), None
+        store_config, now_ms, handle = self.config, self._store.clock.now_ms(), None
         if delay_level or deliver_at is not None:
             message = Message(
                 topic=topic,
@@ -94,21 +96,27 @@ class Sending(StoreHandle):
                 flag=flag,
                 sys_flag=sys_flag,
                 born_timestamp_ms=now_ms,
-                store_host=self.config.store_host,
-                has_checksum=self.config.record_checksum,
+                store_host=store_config.store_host,
+                has_checksum=store_config.record_checksum,
             )
             message = self._as_it_waits(message, delay_level, deliver_at)
-            draft, handle = admitted(message, self.config), handle_of(message, self.config)
+            draft, handle = admitted(message, store_config), handle_of(message, store_config)
         else:
             draft = drafted(
-                *(topic, queue_id, stored, named, self.config),
+                topic,
+                queue_id,
+                stored,
+                named,
+                store_config,
                 born_ms=now_ms,
                 flag=flag,
                 sys_flag=sys_flag,
             )
         (placed,) = self._store.append_many([draft])
-        msg_id = offset_id(self.config.store_host, placed.physical_offset)
-        return Receipt(msg_id, draft.queue[1], *placed, handle.text() if handle else None)
+        offset, place, stored_ms = placed
+        msg_id = offset_id(store_config.store_host, place)
+        recall_handle = handle.text() if handle else None
+        return Receipt(msg_id, draft.queue[1], offset, place, stored_ms, recall_handle)
 
     def _as_it_waits(self, message: Message, delay_level: int, deliver_at: Time | None) -> Message:
         if deliver_at is None:
@@ -152,14 +160,17 @@ class Sending(StoreHandle):
         return AppendResult(count, queues)
 
     def _writable_topic(self, name: str) -> TopicConfig:
-        refuse_system_topic(name)
         config = self._store.topic(name)
+        if config is not None and config is self._writable.get(name):  # was looked at before
+            return config
+        refuse_system_topic(name)
         if config is None:
             raise TopicNotFoundError(name, self._store.topics.all())
         if not config.is_writable:
             raise MessageRefusedError(
                 f"topic {name!r}", f"its permission is {config.perm}: not to write"
             )
+        self._writable[name] = config
         return config
 
     def _choose_queue(

@@ -16,7 +16,6 @@ from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MAX_PROPERTIES
-from rocketpy.broker_core.codec.record import draft_of
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.java_hash import tag_hash
@@ -26,13 +25,12 @@ from rocketpy.broker_core.message import (
     NO_HOST,
     TAGS,
     UNIQ_KEY,
+    Host,
     Message,
     join_properties,
 )
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.dispatch import index_entries, level_delay_ms, tag_codes
-
-_NO_HOST = NO_HOST.packed()
 
 
 def drafted(
@@ -45,45 +43,64 @@ def drafted(
     born_ms: int,
     flag: int = 0,
     sys_flag: int = 0,
+    born_host: Host = NO_HOST,
+    store_host: Host | None = None,
+    reconsume_times: int = 0,
+    prepared_offset: int = 0,
+    has_checksum: bool | None = None,
 ) -> RecordDraft:
-    """Return the draft of a message that begins here, and does not wait.
+    """Return the draft of a message's record; host and check sum are the store's, if not given.
 
     Raises:
         MessageRefusedError: it breaks a limit; says which, and what the limit is.
     """
     text, tag = join_properties(properties), properties.get(TAGS)
-    _check_limits(body, flag, len(text) + CHECKSUM_SIZE * config.record_checksum, config)
+    if has_checksum is None:
+        has_checksum = config.record_checksum
+    size = len(text) + (CHECKSUM_SIZE if has_checksum else 0)
+    if flag or len(body) > config.max_message_size or size > config.max_properties_length:
+        _refuse_beyond_limits(body, flag, size, config)
+    is_waiting = topic == SCHEDULE_TOPIC
     return RecordDraft(
         topic,
         queue_id,
         body,
         text,
-        born_host=_NO_HOST,
-        store_host=config.store_host.packed(),
+        born_host=born_host.packed(),
+        store_host=(store_host or config.store_host).packed(),
         born_ms=born_ms,
         flag=flag,
         sys_flag=sys_flag,
-        has_checksum=config.record_checksum,
+        reconsume_times=reconsume_times,
+        prepared_offset=prepared_offset,
+        has_checksum=has_checksum,
         tag_code=tag_hash(tag) if tag else 0,
+        delay_ms=level_delay_ms(properties.get(DELAY), config) if is_waiting else 0,
     )
 
 
 def admitted(message: Message, config: StoreConfig) -> RecordDraft:
-    """Return the draft of a message's record.
+    """Return the draft of a message that has all its fields, as drafted() does."""
+    return drafted(
+        message.topic,
+        message.queue_id,
+        message.stored_body,
+        message.properties,
+        config,
+        born_ms=message.born_timestamp_ms,
+        flag=message.flag,
+        sys_flag=message.sys_flag,
+        born_host=message.born_host,
+        store_host=message.store_host,
+        reconsume_times=message.reconsume_times,
+        prepared_offset=message.prepared_transaction_offset,
+        has_checksum=message.has_checksum,
+    )
 
-    Raises:
-        MessageRefusedError: it breaks a limit; says which, and what the limit is.
-    """
-    size = len(join_properties(message.properties)) + CHECKSUM_SIZE * message.has_checksum
-    _check_limits(message.stored_body, message.flag, size, config)
-    delay_ms = 0
-    if message.topic == SCHEDULE_TOPIC:
-        delay_ms = level_delay_ms(message.properties.get(DELAY), config)
-    tag = message.properties.get(TAGS)
-    return draft_of(message, tag_code=tag_hash(tag) if tag else 0, delay_ms=delay_ms)
 
-
-def _check_limits(body: bytes, flag: int, properties_size: int, config: StoreConfig) -> None:
+def _refuse_beyond_limits(
+    body: bytes, flag: int, properties_size: int, config: StoreConfig
+) -> None:
     if not -(1 << 31) <= flag < 1 << 31:
         raise MessageRefusedError(f"flag={flag}", "it must fit into 32 bits")
     size, limit = len(body), config.max_message_size

@@ -20,8 +20,8 @@ _unique_keys = UniqueKeys()
 
 def stored_body(body: bytes | str, compress: str | None) -> tuple[bytes, int]:
     """Return the body as it is stored, and the sysFlag that says how."""
-    if not isinstance(body, (str, bytes, bytearray, memoryview)):
-        raise MessageRefusedError("body", f"bytes or str are wanted, not {type(body).__name__}")
+    if type(body) is bytes and compress is None:
+        return body, 0
     try:
         data = body.encode() if isinstance(body, str) else bytes(body)
     except UnicodeEncodeError as cause:
@@ -40,9 +40,6 @@ def message_properties(
     sharding_key: str | None,
 ) -> dict[str, str]:
     """Return all properties of a message, a new unique key among them."""
-    for what, text in (("tags", tags), ("sharding_key", sharding_key)):
-        if text is not None and not isinstance(text, str):
-            raise MessageRefusedError(what, f"a str is wanted, not {text!r}")
     named = {}
     if not properties or UNIQ_KEY not in properties:
         named[UNIQ_KEY] = _unique_keys.next()

@@ -6,7 +6,7 @@ their entries into queues and index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +17,6 @@ from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import PhysicalOffset, QueueOffset
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.consume_queue import QueueUnit
 from rocketpy.broker_core.storage.dispatch import Dispatch, put_all, stable_order
@@ -25,15 +24,28 @@ from rocketpy.broker_core.storage.layout import QUEUE_UNIT_STRUCT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
 
+_entry = QUEUE_UNIT_STRUCT.pack
+
 Records = list[tuple[int, bytes | memoryview]]  # physical offset, and records that share a file
+
+
+StartOf = Callable[[QueueKey], int]  # tells the number that the next message of a queue gets
 
 
 class Append(Protocol):
     """Messages that are stored together: all of them, or none."""
 
     @property
-    def end(self) -> PhysicalOffset:
-        """Where the log ends behind them; this and `ends` are known once they are placed."""
+    def count(self) -> int:
+        """How many messages there are."""
+
+    @property
+    def end(self) -> int:
+        """Where the log ends after them; this, `starts` and `ends` are known after place()."""
+
+    @property
+    def starts(self) -> Mapping[QueueKey, int]:
+        """The queues that get entries, and the offset of the first one in each."""
 
     @property
     def ends(self) -> Mapping[QueueKey, QueueEnd]:
@@ -43,19 +55,12 @@ class Append(Protocol):
     def puts_index(self) -> bool:
         """Whether put() writes index entries, too; else they are written later."""
 
-    def __len__(self) -> int:
-        """Return how many messages there are."""
+    def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
+        """Give each message its numbers and its place behind `end`; return the records.
 
-    def refuse_larger_than(self, limit: int) -> None:
-        """Raise if a record has more bytes."""
-
-    def queues(self) -> Iterable[QueueKey]:
-        """Return the queues that get entries."""
-
-    def place(
-        self, starts: Mapping[QueueKey, int], end: int, stored_ms: int, log: CommitLog
-    ) -> Records:
-        """Give each message its numbers and its place behind `end`; return the records."""
+        Raises:
+            MessageRefusedError: a record is larger than a file of the log.
+        """
 
     def put(self, parts: StoreParts) -> None:
         """Write the entries of what was placed."""
@@ -64,8 +69,8 @@ class Append(Protocol):
 class PlacedOne(NamedTuple):
     """Where one message went."""
 
-    queue_offset: QueueOffset
-    physical_offset: PhysicalOffset
+    queue_offset: int
+    physical_offset: int
     stored_ms: int
 
 
@@ -75,73 +80,65 @@ class DraftsAppend:
     puts_index = False
 
     def __init__(self, drafts: Sequence[RecordDraft]) -> None:
-        self._drafts = drafts
-        self.end = PhysicalOffset(0)
+        self._drafts, self.count = drafts, len(drafts)
+        self.end = 0
+        self.starts: dict[QueueKey, int] = {}
         self.ends: dict[QueueKey, QueueEnd] = {}
         self.placed: list[PlacedOne] = []
-        self._units: dict[QueueKey, list[QueueUnit]] = {}
+        self._entries: dict[QueueKey, list[bytes]] = {}
 
-    def __len__(self) -> int:
-        return len(self._drafts)
-
-    def refuse_larger_than(self, limit: int) -> None:
-        """Raise if a record has more bytes."""
-        for draft in self._drafts:
-            if draft.size > limit:
-                raise too_large("the message", draft.size, limit)
-
-    def queues(self) -> Iterable[QueueKey]:
-        """Return the queues that get entries."""
-        return {draft.queue for draft in self._drafts if draft.is_queued}
-
-    def place(
-        self, starts: Mapping[QueueKey, int], end: int, stored_ms: int, log: CommitLog
-    ) -> Records:
+    def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
         """Give each message its numbers and its place behind `end`; return the records."""
-        self._units = {queue: [] for queue in starts}
         records: Records = []
         run: list[bytes] = []
         run_at = end
-        room_ends = log.files.start_of(end) + log.file_size - BLANK_SIZE
+        room_ends = log.room_end(end)
         for draft in self._drafts:
-            if end + draft.size > room_ends:
+            size = draft.size
+            if end + size > room_ends:
+                if size > log.largest_record:
+                    raise too_large("the message", size, log.largest_record)
                 if run:
                     records.append((run_at, b"".join(run)))
                 run, run_at = [], room_ends + BLANK_SIZE
                 end, room_ends = run_at, room_ends + log.file_size
             number = 0
             if draft.is_queued:
-                units = self._units[draft.queue]
-                number = starts[draft.queue] + len(units)
-                units.append(QueueUnit(end, draft.size, draft.code_at(stored_ms)))
+                queue = draft.queue
+                entries = self._entries.get(queue)
+                if entries is None:
+                    self.starts[queue] = start_of(queue)
+                    entries = self._entries[queue] = []
+                number = self.starts[queue] + len(entries)
+                code = draft.code_at(stored_ms) if draft.delay_ms else draft.tag_code
+                entries.append(_entry(end, size, code))
+                self.ends[queue] = QueueEnd(number + 1, end)
             run.append(draft.at(number, end, stored_ms))
-            self.placed.append(PlacedOne(QueueOffset(number), PhysicalOffset(end), stored_ms))
-            end += draft.size
+            self.placed.append(PlacedOne(number, end, stored_ms))
+            end += size
         records.append((run_at, b"".join(run)))
-        self.end = PhysicalOffset(end)
-        self.ends = {
-            queue: QueueEnd(starts[queue] + len(units), units[-1].physical_offset)
-            for queue, units in self._units.items()
-        }
+        self.end = end
         return records
 
     def put(self, parts: StoreParts) -> None:
         """Write the queue entries: those of one queue at once."""
-        for queue, units in self._units.items():
+        for queue, entries in self._entries.items():
             if parts.config.consume_queue_ext:
-                units = self._with_addresses(units, parts, queue)
-            packed = b"".join([QUEUE_UNIT_STRUCT.pack(*unit) for unit in units])
-            first = self.ends[queue].next_offset - len(units)
-            parts.queues.get(*queue).put_packed(first, packed)
+                entries = self._with_addresses(entries, parts, queue)
+            parts.queues.get(*queue).put_packed(self.starts[queue], b"".join(entries))
 
     def _with_addresses(
-        self, units: list[QueueUnit], parts: StoreParts, queue: QueueKey
-    ) -> list[QueueUnit]:
+        self, entries: list[bytes], parts: StoreParts, queue: QueueKey
+    ) -> list[bytes]:
         """Write extended units; return entries with their addresses as tag codes."""
+        units = [QueueUnit(*QUEUE_UNIT_STRUCT.unpack(entry)) for entry in entries]
         times = np.full(len(units), self.placed[0].stored_ms, np.int64)
         codes = np.array([unit.tag_code for unit in units], np.int64)
         addresses = parts.queues.ext(*queue).put(codes, times).tolist()
-        return [unit._replace(tag_code=code) for unit, code in zip(units, addresses, strict=True)]
+        return [
+            _entry(unit.physical_offset, unit.size, address)
+            for unit, address in zip(units, addresses, strict=True)
+        ]
 
 
 class Placed(NamedTuple):
@@ -158,33 +155,24 @@ class BatchAppend:
     puts_index = True
 
     def __init__(self, batch: EncodedBatch) -> None:
-        self._batch = batch
-        self.end = PhysicalOffset(0)
+        self._batch, self.count = batch, len(batch.run)
+        self.end = 0
+        self.starts: dict[QueueKey, int] = {}
         self.ends: dict[QueueKey, QueueEnd] = {}
         self.placed = Placed(np.empty(0, np.int64), np.empty(0, np.int64), 0)
 
-    def __len__(self) -> int:
-        return len(self._batch.run)
-
-    def refuse_larger_than(self, limit: int) -> None:
-        """Raise if a record has more bytes."""
-        refuse_larger_rows(self._batch.run.sizes, limit)
-
-    def queues(self) -> Iterable[QueueKey]:
-        """Return the queues that get entries."""
-        return [(self._batch.topic, each) for each in np.unique(self._batch.queue_ids).tolist()]
-
-    def place(
-        self, starts: Mapping[QueueKey, int], end: int, stored_ms: int, log: CommitLog
-    ) -> Records:
+    def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
         """Give each message its numbers and its place behind `end`; return the records."""
         topic, run, queue_ids = self._batch.topic, self._batch.run, self._batch.queue_ids
-        queue_offsets = number_rows(queue_ids, {key[1]: start for key, start in starts.items()})
+        refuse_larger_rows(run.sizes, log.largest_record)
+        ids = np.unique(queue_ids).tolist()
+        self.starts = {(topic, each): start_of((topic, each)) for each in ids}
+        queue_offsets = number_rows(queue_ids, {each: self.starts[topic, each] for each in ids})
         physical_offsets, pieces = log.place(run.sizes, end)
         run.place(queue_offsets, physical_offsets, stored_ms)
         self.placed = Placed(queue_offsets, physical_offsets, stored_ms)
         self.ends = last_of_each(topic, queue_ids, queue_offsets, physical_offsets)
-        self.end = PhysicalOffset(int(physical_offsets[-1] + run.sizes[-1]))
+        self.end = int(physical_offsets[-1] + run.sizes[-1])
         return pieces_of(run, physical_offsets, pieces)
 
     def put(self, parts: StoreParts) -> None:

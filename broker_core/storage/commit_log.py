@@ -73,6 +73,11 @@ class CommitLog:
         """How many bytes a record may have."""
         return self.files.file_size - BLANK_SIZE
 
+    def room_end(self, offset: int) -> int:
+        """Return up to where records may reach in the file that an offset lies in."""
+        size = self.files.file_size
+        return offset - offset % size + size - BLANK_SIZE
+
     def min_offset(self) -> PhysicalOffset:
         """Return where the oldest file begins."""
         return PhysicalOffset(next(iter(self.files.starts()), 0))
@@ -108,9 +113,11 @@ class CommitLog:
         start = self.files.start_of(offset)
         if end < start:
             self.close_file(end)
-        allocated = self.file_size if self._preallocate else 0
-        file = self.files.file_for_writing(start, allocated=allocated)
-        file.write(records, offset - start)
+        file = self.files.file(start)
+        if file is None:
+            allocated = self.file_size if self._preallocate else 0
+            file = self.files.file_for_writing(start, allocated=allocated)
+        file.write_on(records, offset - start)
 
     def make_next_ready(self, end: int) -> None:
         """Make the file behind the one that is being written, once that is half full."""
@@ -138,8 +145,10 @@ class CommitLog:
                 file.sync()
 
     def is_free(self, end: int) -> bool:
-        """Whether nothing was written at `end` yet."""
-        return not any(self.files.read(end, SIZE_AND_MAGIC.size))
+        """Whether nothing was written at the log's end yet."""
+        start = end - end % self.files.file_size
+        file = self.files.file(start)
+        return file is None or not file.read_on(end - start, SIZE_AND_MAGIC.size).strip(b"\0")
 
     def read(self, offset: int) -> Message:
         """Return the message at a physical offset.
@@ -150,7 +159,8 @@ class CommitLog:
         start = self.files.start_of(offset)
         file = self.files.file(start)
         path = self.files.folder / file_name(start)
-        if file is None or self.is_free(offset):  # not asked through the mapping: see _step
+        # Not asked through the mapping: see _step.
+        if file is None or not any(file.read(offset - start, SIZE_AND_MAGIC.size)):
             raise CorruptStoreError(path, offset, "the log has no such place")
         try:
             message = decode_record(file.view.data, offset - start)

@@ -58,7 +58,7 @@ class ConsumeQueue:
         self._known_end = 0  # a hint: entries up to here are known to exist
         # What the last entries were written to, whatever other threads do with the open files.
         self._written_file: DiskFile | None = None
-        self._written_from = 0
+        self._written_from = self._written_end = 0
         self.first_checked = 0  # the log has no messages before the entries from here on
 
     def unit(self, offset: int) -> QueueUnit | None:
@@ -160,13 +160,18 @@ class ConsumeQueue:
 
     def put_packed(self, offset: int, units: bytes | memoryview) -> None:
         """Write entries from `offset` on, given as their bytes."""
-        file = self.files.write(offset * QUEUE_UNIT_SIZE, units)
-        self._note_written(file, offset)
-        self._known_end = offset + len(units) // QUEUE_UNIT_SIZE
-
-    def _note_written(self, file: DiskFile | None, offset: int) -> None:
-        if file is not self._written_file:
-            self._written_file, self._written_from = file, offset
+        file, at = self._written_file, offset * QUEUE_UNIT_SIZE % self.files.file_size
+        if (
+            file is not None
+            and self._written_end == offset
+            and 0 < at <= self.files.file_size - len(units)
+        ):
+            file.write_on(units, at)  # the usual case: on from what was written last
+        else:
+            file = self.files.write(offset * QUEUE_UNIT_SIZE, units)
+            if file is not self._written_file:
+                self._written_file, self._written_from = file, offset
+        self._written_end = self._known_end = offset + len(units) // QUEUE_UNIT_SIZE
 
     def is_kept(self, start: int) -> bool:
         """Whether the entries from `start` on, just written, are in one file that is still there.
@@ -192,7 +197,7 @@ class ConsumeQueue:
 
     def cut(self, offset: int) -> None:
         """Make all entries from `offset` on unwritten."""
-        self._known_end = 0
+        self._written_end = self._known_end = 0
         self.files.zero_from(offset * QUEUE_UNIT_SIZE)
 
 

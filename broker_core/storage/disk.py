@@ -1,8 +1,8 @@
 """The only door to the file system: written with pwrite, read through mappings.
 
 Writing to a sparse mapping on a full disk kills the process; pwrite reports an error that can be
-handled with nothing lost. The exceptions, DiskFile.poke and scatter, write to blocks that were
-allocated beforehand, and only where the file system writes them in place. Reading a hole through a
+handled with nothing lost. The exceptions, DiskFile.poke, write_on and scatter, write to blocks that
+the file has, and only where the file system writes them in place. Reading a hole through a
 mapping takes room in a file system in memory: who maps keeps to data_ranges(), or reads with pread.
 Tests replace Disk by one that loses, tears and reorders unsynced writes.
 """
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from rocketpy.broker_core.errors import DiskFullError
 from rocketpy.broker_core.lazy import lazy_property
-from rocketpy.broker_core.storage.file_system import overwrites_in_place
+from rocketpy.broker_core.storage.file_system import in_place_block
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
@@ -101,12 +101,36 @@ class DiskFile:
             raise
 
     @lazy_property
-    def _stays_in_place(self) -> bool:
-        return overwrites_in_place(self._fd)
+    def _block(self) -> int:
+        """The size of blocks that are written in place; 0 if they may not be."""
+        return in_place_block(self._fd)
 
-    def poke(self, data: bytes, at: int) -> None:
+    @lazy_property
+    def _shared_page(self) -> int:
+        """The size of pages of which all has a block as soon as one byte has; 1 without such."""
+        return mmap.PAGESIZE if self._block >= mmap.PAGESIZE else 1
+
+    def write_on(self, data: bytes | memoryview[Any], at: int) -> None:
+        """Write what follows a byte that was written: write() without a system call, if it can.
+
+        It can where all of it goes to the page of that byte.
+        """
+        page = self._shared_page
+        if 0 < at % page <= page - len(data):
+            self.poke(data, at)
+        else:
+            self.write(data, at)
+
+    def read_on(self, at: int, size: int) -> bytes:
+        """Return what follows a byte that was written: read() without a system call, if it can."""
+        page = self._shared_page
+        if 0 < at % page <= page - size:
+            return bytes(self.memory[at : at + size])
+        return self.read(at, size)
+
+    def poke(self, data: bytes | memoryview[Any], at: int) -> None:
         """Write a few bytes to an allocated block: without a system call, where that can't fail."""
-        if self._stays_in_place:
+        if self._block:
             self._bytes[at : at + len(data)] = data
         else:
             self.write(data, at)
@@ -116,7 +140,7 @@ class DiskFile:
 
         Where there is no room for these, writing with write() may still find some.
         """
-        if not self._stays_in_place:
+        if not self._block:
             return False
         try:
             os.posix_fallocate(self._fd, 0, end)

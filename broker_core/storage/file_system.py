@@ -10,18 +10,19 @@ _EXT, _TMPFS = 0xEF53, 0x01021994  # ext2 to ext4; a file system in memory
 _ROOM_FOR_ANSWER = 256  # struct statfs has 120 bytes
 
 
-def overwrites_in_place(fd: int) -> bool:
-    """Whether a block, once a file has it, is written where it is: a full disk cannot fail that.
+def in_place_block(fd: int) -> int:
+    """Return the size of the blocks that are written where they are; 0 where that is not known.
 
-    Not so where a file system copies on write, as btrfs, ZFS, or XFS after a copy that shares its
-    blocks. What is not known to write in place counts among those.
+    A full disk cannot fail a write to such a block, once a file has it. Not so where a file system
+    copies on write, as btrfs, ZFS, or XFS after a copy that shares its blocks.
     """
     if sys.platform != "linux":
-        return False
+        return 0
     answer = ctypes.create_string_buffer(_ROOM_FOR_ANSWER)
     if _libc().fstatfs(fd, answer) != 0:
-        return False
-    return ctypes.c_long.from_buffer(answer).value in (_EXT, _TMPFS)  # the first field is the kind
+        return 0
+    kind, block_size = (ctypes.c_long * 2).from_buffer(answer)  # the first two fields
+    return int(block_size) if kind in (_EXT, _TMPFS) else 0
 
 
 @functools.cache

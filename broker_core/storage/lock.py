@@ -94,12 +94,17 @@ class StoreLock:
             self._thread_lock.release()
             raise StoreClosedError(self._path.parent)
         self._outermost = weakref.ref(hold, self._release_abandoned)
-        if not self._take_byte(0):
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+        except (BlockingIOError, PermissionError):
             self._wait(deadline, timeout_s)
 
     def release(self, hold: Hold) -> None:
         """Give the lock back; does nothing where that is done."""
-        if self._is_mine() and self._outermost() in (hold, None):
+        if not self._is_mine():
+            return
+        outermost = self._outermost()
+        if outermost is hold or outermost is None:
             if self._is_in_line:
                 self._leave_line()
             fcntl.lockf(self._fd, fcntl.LOCK_UN, 1)

@@ -122,7 +122,8 @@ class QueueEnds:
     def note(self, start: int, end: int, ends: Mapping[QueueKey, QueueEnd]) -> None:
         """Take up an append of our own, from `start` to `end` in the log. Hold the store's lock."""
         with self._changing:
-            self._pass_over(start)
+            if self._upto < start:
+                self._pass_over(start)
             self._upto = end
             self._ends.update(ends)
 

@@ -10,7 +10,7 @@ All of it is called while holding the store's lock, but for read_ahead().
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from rocketpy.broker_core.storage.lost_queues import (
     ends_by_entries,
@@ -30,7 +30,7 @@ class QueueKeeper:
     def __init__(self, parts: StoreParts, is_deleted: Callable[[str], bool]) -> None:
         self._parts = parts
         self._is_deleted = is_deleted  # whether a topic without files was deleted on purpose
-        self._ends = QueueEnds(parts.log, NotedEnds(0, {}))
+        self.ends = QueueEnds(parts.log, NotedEnds(0, {}))  # is told each append of our own
 
     def take_up(self, log_end: int, *, replayed: bool) -> None:
         """Learn where queues end by the log, and restore those that lost entries. At opening.
@@ -45,7 +45,7 @@ class QueueKeeper:
             noted = NotedEnds(log_end, ends_by_entries(self._parts))
         elif replayed:
             noted = NotedEnds(log_end, later_ends(noted.ends, ends_by_entries(self._parts)))
-        self._ends = QueueEnds(self._parts.log, noted)
+        self.ends = QueueEnds(self._parts.log, noted)
         for key, end in self.checked(log_end).ends.items():
             unit = self._parts.queues.get(*key).unit(end.next_offset - 1)
             if unit is None or unit.physical_offset != end.physical_offset:
@@ -57,16 +57,16 @@ class QueueKeeper:
         """Read what others appended, so that little is left to read under the lock."""
         state = self._parts.tail.glimpse()
         if state is not None:
-            self._ends.read_on(state.end)
+            self.ends.read_on(state.end)
 
     def checked(self, log_end: int) -> NotedEnds:
         """Return where all queues end; those that lost their files are restored."""
         for key in self._parts.queues.removed():
             self._parts.queues.forget(key)
-        noted = self._ends.read_on(log_end)
+        noted = self.ends.read_on(log_end)
         missing = set(queues_without_files(self._parts, noted.ends))
         deleted = {key for key in missing if self._is_deleted(key[0])}
-        self._ends.forget(deleted)
+        self.ends.forget(deleted)
         if missing - deleted:
             restore_queues(self._parts, missing - deleted, noted.ends)
         kept = {key: end for key, end in noted.ends.items() if key not in deleted}
@@ -74,7 +74,7 @@ class QueueKeeper:
 
     def restore(self, key: QueueKey, log_end: int) -> None:
         """Write the entries of a queue anew: a reader found that some are lost."""
-        expected = self._ends.exact(key, log_end)
+        expected = self.ends.exact(key, log_end)
         restore_queues(self._parts, [key], {key: expected} if expected else {})
 
     def next_offset(self, key: QueueKey, log_end: int) -> int:
@@ -83,11 +83,7 @@ class QueueKeeper:
         What others appended is read for it: an end that is known from before may have been passed
         by entries that were lost again, or by those of a restoring that was never finished.
         """
-        return self._end_of(key, self._ends.exact(key, log_end))
-
-    def note(self, start: int, end: int, ends: Mapping[QueueKey, QueueEnd]) -> None:
-        """Take up an append of our own, from `start` to `end` in the log."""
-        self._ends.note(start, end, ends)
+        return self._end_of(key, self.ends.exact(key, log_end))
 
     def after_writing(self, key: QueueKey, start: int, end: QueueEnd) -> None:
         """See to it that entries from `start` on, just written, are in files that are there."""

@@ -216,10 +216,12 @@ class MessageStore:
 
     def append_many(self, drafts: Sequence[RecordDraft]) -> list[PlacedOne]:
         """Store messages of any topics, all or none; durable on return under sync flush."""
-        self._require_own()
+        if self._is_closed or self._forks != forks():
+            self._require_own()
         append = DraftsAppend(drafts)
         self._writer.append(append)
-        self._tell_of_late_upkeep()
+        if time.monotonic() - self._kept_at_s > _UPKEEP_LATE_S:
+            self._tell_of_late_upkeep()
         if self._sync_flush:
             self._flusher.flush_to(append.end)
         return append.placed

@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from rocketpy.broker_core.message import PhysicalOffset
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.layout import (
     APPEND_AT,
@@ -44,7 +43,7 @@ def check_of(end: int, stored_ms: int) -> int:
 class TailState(NamedTuple):
     """What the tail file says."""
 
-    end: PhysicalOffset
+    end: int
     stored_ms: int  # the newest store timestamp: none may be older
 
 
@@ -65,6 +64,8 @@ class TailFile:
     def __init__(self, root: Path, disk: Disk, *, writable: bool) -> None:
         self._path, self._disk = root / TAIL_FILE, disk
         self._file: DiskFile | None = None
+        # What this process wrote last: one tuple, as threads share it.
+        self._written: tuple[bytes, TailState | None] = b"", None
         is_whole = self._path.exists() and self._path.stat().st_size == TAIL_FILE_SIZE
         if writable and not is_whole:
             # Allocated, so that a full disk cannot keep an append from being marked.
@@ -87,8 +88,11 @@ class TailFile:
         file = self._file or self._found()
         if file is None or file.size < TAIL_STRUCT.size:
             return None
+        written, state = self._written
+        if file.memory[: TAIL_STRUCT.size] == written:  # nobody else has written since
+            return state
         magic, end, stored_ms, check = TAIL_STRUCT.unpack_from(file.memory)
-        is_sound = magic == TAIL_MAGIC and check == check_of(end, stored_ms)
+        is_sound = magic == TAIL_MAGIC and check == ~(end ^ stored_ms)
         return TailState(end, stored_ms) if is_sound else None
 
     def end_bytes(self) -> bytes:
@@ -107,7 +111,10 @@ class TailFile:
     def write(self, state: TailState) -> None:
         """Publish a state. Call while holding the store's lock."""
         assert self._file is not None
-        self._file.poke(TAIL_STRUCT.pack(TAIL_MAGIC, *state, check_of(*state)), 0)
+        end, stored_ms = state
+        data = TAIL_STRUCT.pack(TAIL_MAGIC, end, stored_ms, ~(end ^ stored_ms))
+        self._file.poke(data, 0)
+        self._written = data, state
 
     def write_settled(self, state: TailState) -> None:
         """Publish a state in which nothing is behind the log's end. Hold the store's lock."""

@@ -13,12 +13,12 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import ClassVar
 
 from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError, StoreClosedError
-from rocketpy.broker_core.message import PhysicalOffset
 from rocketpy.broker_core.storage.appends import Append, Records
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import ABORT
@@ -99,9 +99,8 @@ class Writer:
 
     def append(self, work: Append) -> None:
         """Append messages; all of them, or nothing if it raises, unless by an interrupt."""
-        if not len(work):
+        if not work.count:
             raise MessageRefusedError("batch", "it has no messages")
-        work.refuse_larger_than(self._parts.log.largest_record)
         hold = Hold()
         try:
             try:
@@ -113,23 +112,28 @@ class Writer:
             self._lock.release(hold)
 
     def _append(self, work: Append, state: TailState) -> None:
-        self._make_room_in_index(work, state)
-        stored_ms = store_time(self._clock, state)
-        starts = {queue: self.next_offset(queue, state) for queue in work.queues()}
-        records = work.place(starts, state.end, stored_ms, self._parts.log)
+        parts, end = self._parts, state.end
+        if work.puts_index or self._unindexed + work.count > self.most_unindexed:
+            self._make_room_in_index(work, state)
+        stored_ms = self._clock.now_ms()
+        if stored_ms < state.stored_ms:
+            stored_ms = store_time(stored_ms, state)
+        records = work.place(partial(self.next_offset, state), end, stored_ms, parts.log)
         try:
-            self._parts.tail.announce(state.end, work.end)
-            self.write_records(records, state.end)
-            work.put(self._parts)
-            for queue, start in starts.items():
+            parts.tail.announce(end, work.end)
+            self.write_records(records, end)
+            work.put(parts)
+            for queue, start in work.starts.items():
                 self.queues.after_writing(queue, start, work.ends[queue])
         except BaseException:
-            self._undo(state, starts)
+            self._undo(state, work.starts)
             raise
         self._publish(state, TailState(work.end, stored_ms), work.ends)
         if work.puts_index:
-            mark_indexed(self._parts, work.end)
-        self._parts.growth.tell(work.end)
+            mark_indexed(parts, work.end)
+        else:
+            self._unindexed += work.count
+        parts.growth.tell(work.end)
 
     def _make_room_in_index(self, work: Append, state: TailState) -> None:
         """Have the index in the order of the log, and not too far from its end.
@@ -138,19 +142,17 @@ class Writer:
         """
         if work.puts_index:
             catch_up(self._parts, state)
-            return
-        self._unindexed += len(work)
-        if self._unindexed > self.most_unindexed:
+        else:
             self.catch_up()
 
-    def write_records(self, records: Records, end: int) -> PhysicalOffset:
+    def write_records(self, records: Records, end: int) -> int:
         """Write placed records to the log behind `end`; return the new end."""
         for at, data in records:
             self._parts.log.write(at, data, end)
             end = at + len(data)
-        return PhysicalOffset(end)
+        return end
 
-    def next_offset(self, queue: QueueKey, state: TailState) -> int:
+    def next_offset(self, state: TailState, queue: QueueKey) -> int:
         """Return the queue offset that the next message of a queue gets."""
         if state.end != self._seen_end:  # others appended since
             self._queue_ends.clear()
@@ -174,7 +176,7 @@ class Writer:
         self._seen_end = -1
         self._parts.tail.write(new)
         self._queue_ends.update(ends)
-        self.queues.note(old.end, new.end, ends)
+        self.queues.ends.note(old.end, new.end, ends)
         self._seen_end = new.end
 
     def _undo(self, state: TailState, starts: Mapping[QueueKey, int]) -> None:
@@ -192,13 +194,12 @@ class Writer:
         self._parts.tail.write_settled(state)
 
 
-def store_time(clock: Clock, state: TailState) -> int:
+def store_time(now_ms: int, state: TailState) -> int:
     """Return the store time of an append: now, and not before the newest message.
 
     A clock that once was wrong by far must not decide for ever: then times go back, and that is
     told. Messages stay in the order of their offsets.
     """
-    now_ms = clock.now_ms()
     ahead_ms = state.stored_ms - now_ms
     if ahead_ms > MOST_AHEAD_MS:
         log.warning(

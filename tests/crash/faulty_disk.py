@@ -148,8 +148,8 @@ class _RecordingFile(DiskFile):
         self.operations.append(Write(self.number, at, bytes(data)))
         super().write(data, at)
 
-    def poke(self, data: bytes, at: int) -> None:
-        self.operations.append(Write(self.number, at, data))
+    def poke(self, data: bytes | memoryview[Any], at: int) -> None:
+        self.operations.append(Write(self.number, at, bytes(data)))
         super().poke(data, at)
 
     def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:

@@ -68,6 +68,9 @@ class _KillingFile(DiskFile):
             die()
         super().write(data, at)
 
+    def write_on(self, data: bytes | memoryview[Any], at: int) -> None:
+        self.write(data, at)  # which may be torn, wherever it goes
+
     def scatter(self, positions: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
         if self._disk.is_last():
             half = len(positions) // 2
@@ -75,7 +78,7 @@ class _KillingFile(DiskFile):
             die()
         super().scatter(positions, values)
 
-    def poke(self, data: bytes, at: int) -> None:
+    def poke(self, data: bytes | memoryview[Any], at: int) -> None:
         self._disk.step()
         super().poke(data, at)
 

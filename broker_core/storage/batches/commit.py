@@ -21,7 +21,6 @@ from rocketpy.broker_core.codec.encoder import RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import StoreError
-from rocketpy.broker_core.message import PhysicalOffset
 from rocketpy.broker_core.storage.appends import (
     last_of_each,
     number_rows,
@@ -92,7 +91,7 @@ class BatchCommit:
             if ledger.is_replay(batch.writer, batch.number, batch.formerly):
                 return False
             catch_up(self.parts, state)  # what is before this batch comes first in the index
-            self._stored_ms = store_time(self.clock, state)
+            self._stored_ms = store_time(self.clock.now_ms(), state)
             try:
                 end, ledger, head = self._write(state, ledger)
             except BaseException:
@@ -111,7 +110,7 @@ class BatchCommit:
                 )
         return True
 
-    def _write(self, state: TailState, ledger: Ledger) -> tuple[PhysicalOffset, Ledger, bytes]:
+    def _write(self, state: TailState, ledger: Ledger) -> tuple[int, Ledger, bytes]:
         """Write all but the first bytes; return the new end, the announcement, and those bytes."""
         head, end = b"", state.end
         for chunk in staged_chunks(self.batch.files, with_records=True):
@@ -138,7 +137,7 @@ class BatchCommit:
         if begin == state.end:
             return state
         self.parts.log.close_file(state.end)
-        rolled = state._replace(end=PhysicalOffset(int(begin)))
+        rolled = state._replace(end=int(begin))
         self.parts.tail.write(rolled)
         return rolled
 
@@ -160,10 +159,10 @@ class BatchCommit:
         self.parts.log.files.write(begin, head)
         self.parts.log.files.sync(begin, begin + len(head))
 
-    def _finish(self, ledger: Ledger, end: PhysicalOffset) -> None:
+    def _finish(self, ledger: Ledger, end: int) -> None:
         """Note the batch, dispatch it and publish the end: what settle() does if this does not."""
         assert ledger.pending is not None
-        begin = PhysicalOffset(ledger.pending.begin)
+        begin = ledger.pending.begin
         write_ledger(self.parts.root, ledger.settled(is_in_log=True), self.parts.disk)
         placing = _Placing(self, TailState(begin, self._stored_ms))
         for chunk in staged_chunks(self.batch.files, with_records=False):
@@ -197,7 +196,7 @@ class BatchCommit:
     def queue_start(self, queue: QueueKey, state: TailState) -> int:
         """Return the first offset of a queue that this batch takes."""
         if queue not in self._queue_starts:
-            self._queue_starts[queue] = self.writer.next_offset(queue, state)
+            self._queue_starts[queue] = self.writer.next_offset(state, queue)
         return self._queue_starts[queue]
 
 

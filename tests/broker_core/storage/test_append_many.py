@@ -79,17 +79,20 @@ def test_many_at_once_are_the_same_bytes_as_one_by_one(
 def test_a_log_file_and_a_queue_are_written_once(
     path: Path, roomy: rocketpy.StoreConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writes, write = Counter[str](), DiskFile.write
+    writes = Counter[str]()
 
     def counted(file: DiskFile, data: bytes, at: int) -> None:
         writes[str(file.path.relative_to(path).parent)] += 1
         write(file, data, at)
+
+    write = DiskFile.write
 
     with rocketpy.open(path, config=roomy) as store:
         store.create_topic("t", queues=1)
         store.create_topic("wide", queues=4)
         store._store.append_many(drafts(store))
         monkeypatch.setattr(DiskFile, "write", counted)
+        monkeypatch.setattr(DiskFile, "write_on", counted)
         store._store.append_many(drafts(store))
         monkeypatch.undo()
     queues = [*(f"consumequeue/wide/{number}" for number in range(4)), "consumequeue/t/0"]

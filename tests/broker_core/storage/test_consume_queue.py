@@ -114,3 +114,18 @@ def test_the_end_that_one_thread_finds_is_not_changed_by_another(
     monkeypatch.setattr(queue.files, "read", read_while_another_thread_looks)
     end, last = queue.last()
     assert (end, last) == (10, QueueUnit(900, 100, 0))
+
+
+@pytest.mark.parametrize("others", range(1, 12))
+def test_entries_go_to_their_file_whoever_wrote_those_before(
+    others: int, queue: ConsumeQueue, tmp_path: Path
+) -> None:
+    put(queue, 2)
+    put(open_queue(tmp_path), others, first=2)
+    assert queue.end() == others + 2
+    put(queue, 2, first=others + 2)
+    expected = open_queue(tmp_path / "other")
+    put(expected, others + 4)
+    assert queue.units(0, others + 4).tolist() == expected.units(0, others + 4).tolist()
+    for file in (tmp_path / "other").iterdir():
+        assert (tmp_path / file.name).read_bytes() == file.read_bytes()

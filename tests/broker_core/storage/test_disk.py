@@ -13,8 +13,8 @@ import pytest
 
 from rocketpy.broker_core.errors import DiskFullError
 from rocketpy.broker_core.storage import disk as disk_module
-from rocketpy.broker_core.storage.disk import Disk, raise_if_full, remove_unfinished
-from rocketpy.broker_core.storage.file_system import overwrites_in_place
+from rocketpy.broker_core.storage.disk import Disk, DiskFile, raise_if_full, remove_unfinished
+from rocketpy.broker_core.storage.file_system import in_place_block
 
 
 def test_a_new_file_is_sparse_and_zero(tmp_path: Path) -> None:
@@ -213,17 +213,65 @@ def test_a_few_bytes_are_written_by_a_call_where_a_file_system_copies_on_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(disk_module, "overwrites_in_place", lambda fd: asked.append(fd))
+
+    def in_place_block(fd: int) -> int:
+        asked.append(fd)
+        return 0
+
+    monkeypatch.setattr(disk_module, "in_place_block", in_place_block)
     monkeypatch.setattr(mmap, "mmap", None)  # to map would fail
     file = Disk().create(tmp_path / "file", 8192)
     file.poke(b"abc", 100)
     assert file.read(99, 5) == b"\0abc\0"
+    file.write_on(b"def", 103)
+    assert file.read_on(99, 8) == b"\0abcdef\0"
     assert not file.can_scatter(8192)
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("at", "size", "is_called"),
+    [
+        (1, 4095, False),
+        (4000, 96, False),
+        (4000, 97, True),  # a part of it goes to a page that may be a hole
+        (0, 10, True),  # there is no byte before
+        (4096, 10, True),
+    ],
+)
+def test_what_goes_on_in_a_page_is_written_without_a_call(
+    at: int, size: int, is_called: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    write = DiskFile.write
+
+    def called(self: DiskFile, data: bytes, at: int) -> None:
+        calls.append(at)
+        write(self, data, at)
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        file = Disk().create(Path(folder) / "file", 16384)
+        file.write(b"x", max(at - 1, 0))
+        monkeypatch.setattr(DiskFile, "write", called)
+        file.write_on(b"y" * size, at)
+        assert bool(calls) == is_called
+        assert file.read(at, size) == file.read_on(at, size) == b"y" * size
+        assert not any(file.read(at + size, 16384))
+
+
+def test_a_page_of_several_blocks_is_written_by_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_module, "in_place_block", lambda _: 1024)
+    monkeypatch.setattr(mmap, "mmap", None)  # to map would fail
+    file = Disk().create(tmp_path / "file", 8192)
+    file.write(b"x", 0)
+    file.write_on(b"y", 1)
+    assert file.read_on(0, 3) == b"xy\0"
+
+
 def test_the_machine_s_file_system_in_memory_writes_in_place() -> None:
     with tempfile.TemporaryFile(dir="/dev/shm") as file:
-        assert overwrites_in_place(file.fileno())
+        assert in_place_block(file.fileno()) == mmap.PAGESIZE
     with Path("/proc/self/status").open() as other:
-        assert not overwrites_in_place(other.fileno())
+        assert in_place_block(other.fileno()) == 0

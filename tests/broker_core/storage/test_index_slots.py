@@ -64,6 +64,6 @@ def test_an_index_is_the_same_where_nothing_may_be_written_through_a_mapping(
     def refuse(*_: object) -> None:
         raise AssertionError("written through a mapping")
 
-    monkeypatch.setattr(disk, "overwrites_in_place", lambda _: False)
+    monkeypatch.setattr(disk, "in_place_block", lambda _: 0)
     monkeypatch.setattr(DiskFile, "scatter", refuse)
     assert put_some(tmp_path / "runs") == mapped

@@ -64,7 +64,7 @@ class MortalFile(DiskFile):
         self._disk.count()
         super().write(data, at)
 
-    def poke(self, data: bytes, at: int) -> None:
+    def poke(self, data: bytes | memoryview[Any], at: int) -> None:
         self._disk.count()
         super().poke(data, at)
 

@@ -41,7 +41,7 @@ class FullDisk(Disk):
                 raise_if_full(OSError(errno.ENOSPC, "full"), path, len(data))
             write(data, at)
 
-        file.write = refused  # type: ignore[method-assign]
+        file.write = file.write_on = refused  # type: ignore[method-assign]
         return file
 
 
