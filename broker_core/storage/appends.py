@@ -19,7 +19,7 @@ from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.consume_queue import QueueUnit
-from rocketpy.broker_core.storage.dispatch import Dispatch, put_all, stable_order
+from rocketpy.broker_core.storage.dispatch import Dispatch, stable_order
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_STRUCT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
@@ -190,7 +190,8 @@ class BatchAppend:
             index_rows=batch.index_rows,
             index_hashes=batch.index_hashes,
         )
-        put_all([dispatch], parts)
+        for target in parts.targets:
+            target.put([dispatch])
 
 
 def refuse_larger_rows(sizes: Ints, limit: int) -> None:

@@ -6,10 +6,7 @@ stop, recovery begins in the file that is old enough by these times.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,9 +59,9 @@ def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState, ends:
     began_ns = time.time_ns()
     flusher.flush_to(state.end)
     parts.tail.sync()
-    for path in _written_since_checkpoint(parts):
-        with suppress(FileNotFoundError):  # retention, or somebody else, may remove it meanwhile
-            parts.disk.open(path, writable=False).sync()
+    since_ns = _last_checkpoint_ns(parts.root)
+    for target in parts.targets:
+        target.sync(since_ns)
     if ends != parts.queue_ends.read():
         parts.queue_ends.write(ends)
     old = read_checkpoint(parts.root)
@@ -82,18 +79,10 @@ def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState, ends:
     )
 
 
-def _written_since_checkpoint(parts: StoreParts) -> Iterator[Path]:
+def _last_checkpoint_ns(root: Path) -> int:
+    """Return a time before which nothing was written that is not durable."""
     try:
-        since_ns = (parts.root / CHECKPOINT).stat().st_mtime_ns - _CLOCK_SLACK_NS
+        since_ns = (root / CHECKPOINT).stat().st_mtime_ns - _CLOCK_SLACK_NS
     except FileNotFoundError:
-        since_ns = 0
-    if since_ns > time.time_ns():  # the clock went back: times tell nothing
-        since_ns = 0
-    folders = [parts.index.folder, parts.queues.folder, parts.queues.ext_folder]
-    for folder in folders:
-        for parent, _, names in os.walk(folder):
-            for name in names:
-                path = Path(parent) / name
-                with suppress(FileNotFoundError):
-                    if name.isdigit() and path.stat().st_mtime_ns >= since_ns:
-                        yield path
+        return 0
+    return 0 if since_ns > time.time_ns() else since_ns  # the clock went back: times tell nothing

@@ -35,7 +35,7 @@ from rocketpy.broker_core.message import (
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT
-from rocketpy.broker_core.storage.parts import StoreParts, is_folder_name
+from rocketpy.broker_core.storage.queue_table import QueueTable, is_folder_name
 
 log = logging.getLogger(__name__)
 
@@ -55,10 +55,10 @@ class Dispatch:
     index_rows: Ints  # which message each index entry is of
     index_hashes: Ints
 
-    def put_units(self, parts: StoreParts) -> None:
+    def put_units(self, queues: QueueTable) -> None:
         """Write the queue entries."""
-        for queue, rows in self.by_queue(parts):
-            self._put_units(parts, queue, rows)
+        for queue, rows in self.by_queue(queues):
+            self._put_units(queues, queue, rows)
 
     def index_columns(self, index_from: int = 0) -> tuple[Ints, Ints, Ints]:
         """Return hash, physical offset and time of the index entries of records from a place on."""
@@ -67,24 +67,24 @@ class Dispatch:
         rows = self.index_rows[keep]
         return self.index_hashes[keep], self.physical_offsets[rows], self.timestamps[rows]
 
-    def by_queue(self, parts: StoreParts) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
+    def by_queue(self, queues: QueueTable) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
         """Yield each queue that has messages here, with their rows in order."""
         rows = np.flatnonzero(queued(self.sys_flags) & (self.queue_ids >= 0))
         order = rows[stable_order(self.queue_ids[rows])]
         ids = self.queue_ids[order]
         for part in np.split(order, np.flatnonzero(np.diff(ids)) + 1):
             if part.size:
-                yield parts.queues.get(self.topic, int(self.queue_ids[part[0]])), part
+                yield queues.get(self.topic, int(self.queue_ids[part[0]])), part
 
     def _put_units(
-        self, parts: StoreParts, queue: ConsumeQueue, rows: npt.NDArray[np.intp]
+        self, queues: QueueTable, queue: ConsumeQueue, rows: npt.NDArray[np.intp]
     ) -> None:
         units = np.empty(len(rows), QUEUE_UNIT)
         units["physical_offset"] = self.physical_offsets[rows]
         units["size"] = self.sizes[rows]
         codes = self.tag_codes[rows]
-        if parts.config.consume_queue_ext:
-            ext = parts.queues.ext(self.topic, queue.queue_id)
+        if queues.has_extensions:
+            ext = queues.ext(self.topic, queue.queue_id)
             codes = ext.put(codes, self.timestamps[rows])
         units["tag_code"] = codes
         offsets = self.queue_offsets[rows]
@@ -125,27 +125,18 @@ class Dispatch:
         }
 
 
-def put_all(found: Sequence[Dispatch], parts: StoreParts, *, index_from: int = 0) -> None:
-    """Write queue and index entries of records that follow each other in the log."""
-    for dispatch in found:
-        dispatch.put_units(parts)
-    if parts.config.message_index:
-        put_index(found, parts, index_from=index_from)
+def index_columns(found: Sequence[Dispatch], index_from: int = 0) -> tuple[Ints, Ints, Ints]:
+    """Return the columns of the index entries of records that follow each other in the log.
 
-
-def put_index(found: Sequence[Dispatch], parts: StoreParts, *, index_from: int = 0) -> None:
-    """Write index entries of records that follow each other in the log.
-
-    They go in log order, whatever the topics: the header of an index file tells by its last entry
+    They are in log order, whatever the topics: the header of an index file tells by its last entry
     up to where the log is indexed.
     """
     columns = [dispatch.index_columns(index_from) for dispatch in found]
-    if len(columns) > 1:
-        merged = [np.concatenate(column) for column in zip(*columns, strict=True)]
-        order = np.argsort(merged[1], kind="stable")
-        columns = [(merged[0][order], merged[1][order], merged[2][order])]
-    for entries in columns:
-        parts.index.put(*entries)
+    if len(columns) == 1:
+        return columns[0]
+    merged = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    order = np.argsort(merged[1], kind="stable")
+    return merged[0][order], merged[1][order], merged[2][order]
 
 
 def stable_order(queue_ids: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:

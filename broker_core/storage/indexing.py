@@ -8,7 +8,7 @@ Look-ups search the rest of the log itself: what can be read can be found.
 from __future__ import annotations
 
 from rocketpy.broker_core.errors import CorruptStoreError
-from rocketpy.broker_core.storage.dispatch import dispatches, put_index
+from rocketpy.broker_core.storage.dispatch import dispatches
 from rocketpy.broker_core.storage.layout import file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.tail import TailState
@@ -32,7 +32,8 @@ def catch_up(parts: StoreParts, state: TailState) -> None:
         parts.index.cut(start, state.stored_ms)
     for segment in parts.log.walk(start, state.end):
         if segment.block is not None:
-            put_index(list(dispatches(segment.block, segment.file_start, parts.config)), parts)
+            found = list(dispatches(segment.block, segment.file_start, parts.config))
+            parts.index_target.put(found)
         start = segment.end
         parts.tail.write_indexed(start)
     if start < state.end:

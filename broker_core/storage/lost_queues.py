@@ -73,7 +73,7 @@ def queues_without_entries(parts: StoreParts, end: int) -> set[QueueKey]:
             if segment.block is None:
                 continue
             for dispatch in dispatches(segment.block, segment.file_start, parts.config):
-                for queue, rows in dispatch.by_queue(parts):
+                for queue, rows in dispatch.by_queue(parts.queues):
                     places = dispatch.physical_offsets[rows]
                     if not _has_entries(queue, dispatch.queue_offsets[rows], places):
                         lacking.add((queue.topic, queue.queue_id))

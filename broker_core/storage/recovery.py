@@ -25,8 +25,7 @@ from rocketpy.broker_core.storage.checkpoint import (
     write_checkpoint,
 )
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, first_false
-from rocketpy.broker_core.storage.consume_queue_ext import is_address
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_index
+from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import CUT, QUEUE_UNIT_SIZE, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
@@ -82,9 +81,9 @@ class _Replay:
             found = [dispatch.narrowed(self._wanted_of(dispatch.topic)) for dispatch in found]
         for dispatch in found:
             self._prepare_queues(dispatch)
-            dispatch.put_units(self.parts)
-        if self.only is None and self.parts.config.message_index:
-            put_index(found, self.parts, index_from=self.index_from)
+        self.parts.queue_target.put(found)
+        if self.only is None:
+            self.parts.index_target.put(found, since=self.index_from)
         self.end = file_start + int(block.starts[-1] + block.sizes[-1])
         self.stored_ms = max(self.stored_ms, int(block.store_timestamps.max()))
 
@@ -108,15 +107,7 @@ class _Replay:
                 if first * QUEUE_UNIT_SIZE != queue.files.start_of(first * QUEUE_UNIT_SIZE):
                     queue.fill_before(first)
             if self.only is None or self.parts.config.consume_queue_ext:
-                self.cut_queue(queue, first)
-
-    def cut_queue(self, queue: ConsumeQueue, offset: int) -> None:
-        queue.cut(offset)
-        ext = self.parts.queues.ext(queue.topic, queue.queue_id)
-        if ext.files.starts():
-            before = queue.unit(offset - 1) if offset else None
-            has_address = before is not None and is_address(before.tag_code)
-            ext.cut_behind(before.tag_code if before and has_address else None)
+                self.parts.queues.cut((dispatch.topic, queue_id), first)
 
 
 def settle(parts: StoreParts, state: TailState | None) -> TailState:
@@ -246,7 +237,7 @@ def _cut_dangling(replay: _Replay, queue: ConsumeQueue) -> None:
     end = first_false(is_before, first, room // QUEUE_UNIT_SIZE)
     while end > first and not _has_record(replay.parts, queue, end - 1):
         end -= 1
-    replay.cut_queue(queue, end)
+    replay.parts.queues.cut((queue.topic, queue.queue_id), end)
 
 
 def _has_record(parts: StoreParts, queue: ConsumeQueue, offset: int) -> bool:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import logging
 import shutil
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 
-from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE, file_name
+from rocketpy.broker_core.storage.layout import file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 
 log = logging.getLogger(__name__)
@@ -45,28 +44,8 @@ def delete_expired(parts: StoreParts, end: int, now_ms: int) -> list[Path]:
         log.info("deleted %s: %.0f hours old", path, age_ms / _HOUR_MS)
         if forced:
             forced = _disk_used_ratio(parts.root) >= config.disk_clean_forcibly_ratio
-    if deleted:
-        deleted += _delete_orphans(parts)
-    return deleted
-
-
-def _delete_orphans(parts: StoreParts) -> list[Path]:
-    """Delete queue and index files that only point at messages that are gone."""
-    oldest = parts.log.min_offset()
-    deleted = []
-    for queue in parts.queues.all():
-        starts = queue.files.starts()
-        for start, following in pairwise(starts):
-            unit = queue.unit(following // QUEUE_UNIT_SIZE - 1)
-            if unit is None or not (unit.is_filler or unit.physical_offset < oldest):
-                break
-            queue.files.remove(start)
-            deleted.append(queue.files.folder / file_name(start))
-    for name in parts.index.names()[:-1]:
-        if parts.index.file(name).header().end_physical_offset >= oldest:
-            break
-        parts.index.remove(name)
-        deleted.append(parts.index.folder / name)
+    for target in parts.targets if deleted else ():
+        deleted += target.expire(parts.log.min_offset())
     return deleted
 
 

@@ -28,6 +28,7 @@ from rocketpy.broker_core.storage.queue_ends import NotedEnds, QueueEnd, QueueKe
 from rocketpy.broker_core.storage.queue_keeper import QueueKeeper
 from rocketpy.broker_core.storage.recovery import settle
 from rocketpy.broker_core.storage.tail import TailState
+from rocketpy.broker_core.storage.targets import Cut
 
 log = logging.getLogger(__name__)
 
@@ -186,9 +187,8 @@ class Writer:
         go last. Entries go first: an entry without a record must never be seen.
         """
         self._seen_end = -1
-        for queue, start in starts.items():
-            self._parts.queues.get(*queue).cut(start)
-        self._parts.index.cut(state.end, state.stored_ms)
+        for target in self._parts.targets:
+            target.cut(Cut(state.end, state.stored_ms, starts))
         self._parts.log.files.zero_from(state.end + BLANK_SIZE)
         self._parts.log.cut(state.end)
         self._parts.tail.write_settled(state)

@@ -36,7 +36,7 @@ from rocketpy.broker_core.storage.batches.ledger import (
     write_ledger,
 )
 from rocketpy.broker_core.storage.batches.staging import StagedChunk, staged_chunks
-from rocketpy.broker_core.storage.dispatch import Dispatch, put_all
+from rocketpy.broker_core.storage.dispatch import Dispatch
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueKey
@@ -187,7 +187,8 @@ class BatchCommit:
             index_rows=chunk.index["row"].astype(np.int64),
             index_hashes=chunk.index["key_hash"].astype(np.int64),
         )
-        put_all([dispatch], self.parts)
+        for target in self.parts.targets:
+            target.put([dispatch])
         firsts = dispatch.offset_ranges()
         ends = last_of_each(chunk.topic, dispatch.queue_ids, queue_offsets, physical_offsets)
         for key, end in ends.items():

@@ -24,7 +24,7 @@ from rocketpy.broker_core.codec.sys_flags import indexed, queued
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNameError
 from rocketpy.broker_core.metadata.names import RETRY_TOPIC_NAME_LIMIT, check_topic_name
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches, put_all
+from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import Progress
 from rocketpy.broker_core.storage.repair.mend import LogMender
@@ -81,7 +81,8 @@ class Rebuild:
             found = list(dispatches(block, file_start, self.parts.config))
         for dispatch in found:
             self._begin_queues(dispatch)
-        put_all(found, self.parts)
+        for target in self.parts.targets:
+            target.put(found)
         for dispatch in found:
             self._close_queues(dispatch)
         self.records += sum(int((~_is_padding(dispatch)).sum()) for dispatch in found)

@@ -63,8 +63,9 @@ from rocketpy.broker_core.storage.layout import (
 )
 from rocketpy.broker_core.storage.lock import Openers, locked
 from rocketpy.broker_core.storage.lost_queues import ends_by_entries
-from rocketpy.broker_core.storage.parts import QueueTable, StoreParts
+from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import NotedEnds
+from rocketpy.broker_core.storage.queue_table import QueueTable
 from rocketpy.broker_core.storage.repair.copying import copy_log, copy_other_files, keep_range
 from rocketpy.broker_core.storage.repair.mend import KeepCopy, LogMender, SkippedRange
 from rocketpy.broker_core.storage.repair.placeholders import Gap, LostOffsets, place
