@@ -37,11 +37,6 @@ class ExtUnit(NamedTuple):
     bit_map: bytes
 
 
-def is_address(tag_code: int) -> bool:
-    """Whether a consume queue's tag code is an address."""
-    return tag_code <= EXT_LAST_ADDRESS
-
-
 class ConsumeQueueExt:
     """The extension of one queue. Writes are the lock holder's alone."""
 

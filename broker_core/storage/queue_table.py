@@ -10,12 +10,13 @@ from typing import Any
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import TopicNameError
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
-from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt, is_address
+from rocketpy.broker_core.storage.consume_queue_ext import ConsumeQueueExt
 from rocketpy.broker_core.storage.disk import Disk
-from rocketpy.broker_core.storage.layout import CONSUME_QUEUE, CONSUME_QUEUE_EXT
+from rocketpy.broker_core.storage.layout import CONSUME_QUEUE, CONSUME_QUEUE_EXT, EXT_LAST_ADDRESS
 from rocketpy.broker_core.storage.queue_ends import QueueKey
 
 _MOST_OPEN_QUEUES = 512
+_ENTRIES_AT_ONCE = 4096
 
 
 def is_folder_name(topic: str) -> bool:
@@ -77,9 +78,7 @@ class QueueTable:
         queue, ext = self.get(*key), self.ext(*key)
         queue.cut(offset)
         if ext.files.starts():
-            before = queue.unit(offset - 1) if offset else None
-            has_address = before is not None and is_address(before.tag_code)
-            ext.cut_behind(before.tag_code if before and has_address else None)
+            ext.cut_behind(_last_address(queue, offset))
 
     def topics(self) -> list[str]:
         """Return the topics that have queues on disk."""
@@ -112,6 +111,22 @@ class QueueTable:
     def removed(self) -> list[QueueKey]:
         """Return the queues of which a file that is open here was removed by somebody."""
         return [key for key, queue in list(self._open.items()) if queue.files.has_removed()]
+
+
+def _last_address(queue: ConsumeQueue, offset: int) -> int | None:
+    """Return the last address that entries before `offset` have.
+
+    Not all need have one: extensions may have been switched off for a while.
+    """
+    first = queue.first_offset()
+    while offset > first:
+        start = max(offset - _ENTRIES_AT_ONCE, first)
+        codes = queue.units(start, offset)["tag_code"]
+        addresses = codes[codes <= EXT_LAST_ADDRESS]
+        if addresses.size:
+            return int(addresses[-1])
+        offset = start
+    return None
 
 
 def _most_open_queues() -> int:

@@ -17,6 +17,7 @@ import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.codec.layout import SysFlag
 from rocketpy.broker_core.errors import CorruptStoreError, DiskFullError
+from rocketpy.broker_core.java_hash import tag_hash
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.storage.disk import Disk, DiskFile, raise_if_full
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_STRUCT
@@ -118,6 +119,29 @@ def test_times_of_the_log_never_go_back(store: rocketpy.Store, clock: ManualCloc
     store.append("t", pa.table({"body": ["y"]}))
     times = store.scan(columns=["store_timestamp"]).read_all()[0].cast(pa.int64()).to_pylist()
     assert times == [first] * 3
+
+
+def test_a_failed_append_keeps_the_units_of_before_extensions_were_off_for_a_while(
+    tmp_path: Path, small: rocketpy.StoreConfig, clock: ManualClock, disk: FullDisk
+) -> None:
+    root, config = tmp_path / "extended", replace(small, consume_queue_ext=True)
+    with rocketpy.open(root, config=config) as store:
+        store.create_topic("t", queues=1)
+        for body in "abcd":
+            store.send("t", body, tags="wanted")
+    with (root / "consumequeue" / "t" / "0" / ("0" * 20)).open("r+b") as file:
+        for entry in (2, 3):  # as Apache's broker writes them without extensions
+            file.seek(entry * QUEUE_UNIT_STRUCT.size + 12)
+            file.write(tag_hash("wanted").to_bytes(8, "big", signed=True))
+    with rocketpy.Store(MessageStore(root, config, clock=clock, disk=disk)) as store:
+        disk.full_folder = "consumequeue"
+        with pytest.raises(DiskFullError):
+            store.send("t", "lost", tags="wanted")
+        disk.full_folder = ""
+        store.send("t", "e", tags="wanted")
+        found = store.read("t", tags="wanted").read_all()["body"].to_pylist()
+        assert found == [b"a", b"b", b"c", b"d", b"e"]
+        assert list(store.verify()) == []
 
 
 @pytest.mark.parametrize("folder", ["consumequeue_ext", "consumequeue", "index"])
