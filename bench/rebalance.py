@@ -18,7 +18,7 @@ from spark.process_tree import Family
 
 import rocketpy
 from rocketpy.broker_core.clock import SystemClock
-from rocketpy.broker_core.rebalance import checked_file
+from rocketpy.broker_core.rebalance.membership import MEMBERS_FILE
 from rocketpy.broker_core.storage.layout import MEMBERS
 
 GROUPS, QUEUES, MEMBERS_EACH, MESSAGES = 10_000, 100, 4, 20_000
@@ -52,7 +52,7 @@ def make_store(path: Path) -> None:
         for group in range(GROUPS)
     }
     (path / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": offsets}))
-    members = checked_file.encode({"version": 1, "members": list(map(member, range(MEMBERS_EACH)))})
+    members = MEMBERS_FILE.encode({"version": 1, "members": list(map(member, range(MEMBERS_EACH)))})
     for group in range(GROUPS):
         (path / MEMBERS / f"group-{group}.json").write_bytes(members)
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.rebalance import checked_file
+from rocketpy.broker_core.storage.checked_json import COMPACT, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import BROADCAST
 
 VERSION = 1
-_REMEDY = "remove it, if need be: the member then begins as a new one"
+_FILE = CheckedJson(
+    key="content",
+    form=COMPACT,
+    remedy="remove it, if need be: the member then begins as a new one",
+)
 
 
 def read_broadcast_offsets(root: Path, group: str, member: str) -> dict[MessageQueue, int]:
@@ -25,10 +30,7 @@ def read_broadcast_offsets(root: Path, group: str, member: str) -> dict[MessageQ
     Raises:
         CorruptStoreError: the file is damaged.
     """
-    content = checked_file.read(_path(root, group, member), _REMEDY)
-    if content is None:
-        return {}
-    return {MessageQueue(topic, broker, id_): at for topic, broker, id_, at in content["offsets"]}
+    return _FILE.read(_path(root, group, member), _offsets) or {}
 
 
 def write_broadcast_offsets(
@@ -41,7 +43,11 @@ def write_broadcast_offsets(
         "version": VERSION,
         "offsets": [[*queue, offsets[queue]] for queue in sorted(offsets)],
     }
-    disk.replace(path, checked_file.encode(content))
+    _FILE.write(path, content, disk)
+
+
+def _offsets(content: Mapping[str, Any]) -> dict[MessageQueue, int]:
+    return {MessageQueue(topic, broker, id_): at for topic, broker, id_, at in content["offsets"]}
 
 
 def _path(root: Path, group: str, member: str) -> Path:

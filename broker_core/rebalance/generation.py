@@ -15,14 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.rebalance import checked_file
 from rocketpy.broker_core.rebalance.strategy import Assignment
+from rocketpy.broker_core.storage.checked_json import COMPACT, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import GENERATIONS
 
 VERSION = 1
 _PUBLISHED_AT_ONCE = 100  # a rename over a file that is there takes up to a millisecond
-_REMEDY = "remove it, if need be: the members of the group, or the rebalance job, make the next one"
+_FILE = CheckedJson(
+    key="content",
+    form=COMPACT,
+    remedy="remove it, if need be: the members of the group, or the rebalance job, make the "
+    "next one",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +57,7 @@ def read_generation(root: Path, group: str) -> Generation | None:
     Raises:
         CorruptStoreError: the file is damaged.
     """
-    content = checked_file.read(generation_path(root, group), _REMEDY)
-    return None if content is None else _generation(content)
+    return _FILE.read(generation_path(root, group), _generation)
 
 
 def write_generation(root: Path, group: str, generation: Generation, disk: Disk) -> None:
@@ -103,7 +107,7 @@ def generation_path(root: Path, group: str) -> Path:
 
 def encode_generation(generation: Generation) -> bytes:
     """Return the bytes of the file."""
-    return checked_file.encode(
+    return _FILE.encode(
         {
             "version": VERSION,
             "number": generation.number,

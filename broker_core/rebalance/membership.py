@@ -16,14 +16,18 @@ from typing import Any, NamedTuple
 
 from rocketpy.broker_core.errors import MemberNameError
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.rebalance import checked_file
+from rocketpy.broker_core.storage.checked_json import COMPACT, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import MEMBERS
 
 VERSION = 1
 _NAME = re.compile(r"[\w.@#:%|-]{1,120}", re.ASCII)
 _SUFFIX = ".json"
-_REMEDY = "remove it, if need be: members that live join again by themselves"
+MEMBERS_FILE = CheckedJson(
+    key="content",
+    form=COMPACT,
+    remedy="remove it, if need be: members that live join again by themselves",
+)
 
 
 class Identity(NamedTuple):
@@ -72,8 +76,7 @@ def read_members(root: Path, group: str) -> dict[str, Member]:
     Raises:
         CorruptStoreError: the file is damaged.
     """
-    content = checked_file.read(_path(root, group), _REMEDY)
-    return {} if content is None else {m["name"]: _member(m) for m in content["members"]}
+    return MEMBERS_FILE.read(_path(root, group), _all_members) or {}
 
 
 def write_members(root: Path, group: str, members: Members, disk: Disk) -> None:
@@ -88,7 +91,7 @@ def write_members(root: Path, group: str, members: Members, disk: Disk) -> None:
         "version": VERSION,
         "members": [_members_of(members[name]) for name in sorted(members)],
     }
-    disk.replace(path, checked_file.encode(content))
+    MEMBERS_FILE.write(path, content, disk)
 
 
 def groups_with_members(root: Path) -> list[str]:
@@ -119,6 +122,10 @@ def _members_of(member: Member) -> dict[str, Any]:
         "acknowledged": member.acknowledged,
         "holds": [list(queue) for queue in sorted(member.holds)],
     }
+
+
+def _all_members(content: Mapping[str, Any]) -> dict[str, Member]:
+    return {found["name"]: _member(found) for found in content["members"]}
 
 
 def _member(found: Mapping[str, Any]) -> Member:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MetadataError, UnsupportedStoreError
 from rocketpy.broker_core.metadata.dialect import loads
+from rocketpy.broker_core.storage.checked_json import SORTED, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.index import index_geometry
 from rocketpy.broker_core.storage.layout import (
@@ -36,6 +35,7 @@ _SIZES = (
     "index_slots",
     "index_entries",
 )
+_FILE = CheckedJson(key="sizes", form=SORTED)
 
 
 def is_store(root: Path) -> bool:
@@ -80,23 +80,13 @@ def note_sizes(root: Path, config: StoreConfig, disk: Disk) -> None:
     Else two processes that make a store together might give it files of two sizes.
     """
     if not (root / SIZES).exists():
-        sizes = {name: getattr(config, name) for name in _SIZES}
-        note = json.dumps({"crc": _crc_of(sizes), "sizes": sizes}, indent=1)
-        disk.replace(root / SIZES, note.encode())
+        _FILE.write(root / SIZES, {name: getattr(config, name) for name in _SIZES}, disk)
 
 
 def _noted_sizes(root: Path) -> dict[str, int | bool]:
     """Return the noted sizes; none if there is no note or it is damaged: files tell most."""
-    try:
-        note = json.loads((root / SIZES).read_bytes())
-        sizes: dict[str, int | bool] = note["sizes"]
-        return sizes if note["crc"] == _crc_of(sizes) and set(sizes) == set(_SIZES) else {}
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return {}
-
-
-def _crc_of(sizes: dict[str, int | bool]) -> int:
-    return crc32(json.dumps(sizes, sort_keys=True).encode())
+    sizes: dict[str, int | bool] = _FILE.read_if_sound(root / SIZES, dict) or {}
+    return sizes if set(sizes) == set(_SIZES) else {}
 
 
 def _index_layout(root: Path, config: StoreConfig, size: int) -> tuple[int, int]:

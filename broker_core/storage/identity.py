@@ -9,7 +9,6 @@ log, until retention deletes it. A copy of a store has its id, too: it is told b
 
 from __future__ import annotations
 
-import json
 import socket
 import uuid
 from dataclasses import dataclass
@@ -18,10 +17,12 @@ from pathlib import Path
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import StoreError
+from rocketpy.broker_core.storage.checked_json import IN_ORDER, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import COMMIT_LOG, IDENTITY, OURS
 from rocketpy.broker_core.storage.lock import locked
 
+_FILE = CheckedJson(key="id", form=IN_ORDER)
 _MOST_BYTES = 4096  # of the first record: more than enough to tell two of them apart
 
 
@@ -100,19 +101,12 @@ def make_identity(root: Path, lock_timeout_s: float) -> StoreIdentity:
 def note_identity(root: Path, disk: Disk) -> None:
     """Give a store an id, if it has none. Call while holding the store's lock."""
     if _noted_id(root) is None:
-        id_ = uuid.uuid4().hex
-        note = json.dumps({"crc": crc32(id_.encode()), "id": id_})
-        disk.replace(root / IDENTITY, note.encode())
+        _FILE.write(root / IDENTITY, uuid.uuid4().hex, disk)
 
 
 def _noted_id(root: Path) -> str | None:
     """Return the id; None if there is none, or it is damaged: the next who writes makes another."""
-    try:
-        note = json.loads((root / IDENTITY).read_bytes())
-        id_: str = note["id"]
-        return id_ if note["crc"] == crc32(id_.encode()) else None
-    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
-        return None
+    return _FILE.read_if_sound(root / IDENTITY, str)
 
 
 def _first_record(root: Path) -> tuple[int | None, int]:

@@ -11,17 +11,15 @@ begins anew (Apache deletes a topic, and makes it again) has newer records, and 
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from rocketpy.broker_core.codec.block import RecordBlock
-from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.decoder import topics
 from rocketpy.broker_core.codec.layout import (
     HEADER_V4_SIZE,
@@ -31,12 +29,14 @@ from rocketpy.broker_core.codec.layout import (
 )
 from rocketpy.broker_core.codec.record import numbered
 from rocketpy.broker_core.codec.sys_flags import is_queued, queued
+from rocketpy.broker_core.storage.checked_json import IN_ORDER, CheckedJson
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.consume_queue import QueueUnit
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import QUEUE_ENDS
 
 QueueKey = tuple[str, int]  # topic, queue id
+_FILE = CheckedJson(key="queues", form=IN_ORDER)
 _SAMPLED_RECORDS = 256  # of each log file
 _FEW_BYTES = 4096  # of what another process sent, one by one, in between
 
@@ -62,7 +62,7 @@ class NotedEnds(NamedTuple):
 
 
 class QueueEndsFile:
-    """`rocketpy/queues`: JSON with a check sum, replaced as a whole."""
+    """`rocketpy/queues`, read again only when it was replaced."""
 
     def __init__(self, root: Path, disk: Disk) -> None:
         self._path, self._disk = root / QUEUE_ENDS, disk
@@ -77,33 +77,25 @@ class QueueEndsFile:
         version = status.st_ino, status.st_mtime_ns
         seen, noted = self._seen
         if seen != version:
-            noted = self._parsed()
+            noted = _FILE.read_if_sound(self._path, _noted)
             self._seen = version, noted
         return noted
-
-    def _parsed(self) -> NotedEnds | None:
-        try:
-            document = json.loads(self._path.read_bytes())
-            content = document["queues"]
-            if document["crc"] != _crc_of(content):
-                return None
-            ends = {
-                (topic, int(queue_id)): QueueEnd(*end)
-                for topic, queues in content["ends"].items()
-                for queue_id, end in queues.items()
-            }
-            return NotedEnds(content["upto"], ends)
-        except (FileNotFoundError, ValueError, TypeError, KeyError):
-            return None
 
     def write(self, noted: NotedEnds) -> None:
         """Replace the file, durably; log and queues must be durable up to there (E2)."""
         ends: dict[str, dict[str, list[int]]] = {}
         for (topic, queue_id), end in noted.ends.items():
             ends.setdefault(topic, {})[str(queue_id)] = list(end)
-        content = {"upto": noted.upto, "ends": ends}
-        document = {"crc": _crc_of(content), "queues": content}
-        self._disk.replace(self._path, json.dumps(document).encode())
+        _FILE.write(self._path, {"upto": noted.upto, "ends": ends}, self._disk)
+
+
+def _noted(content: Mapping[str, Any]) -> NotedEnds:
+    ends = {
+        (topic, int(queue_id)): QueueEnd(*end)
+        for topic, queues in content["ends"].items()
+        for queue_id, end in queues.items()
+    }
+    return NotedEnds(content["upto"], ends)
 
 
 class QueueEnds:
@@ -230,7 +222,3 @@ def _ends_in_few(data: bytes, start: int) -> Iterator[tuple[QueueKey, QueueEnd]]
             key = record.topic, record.queue_id
             yield key, QueueEnd(record.queue_offset + 1, start + at)
         at += record.size
-
-
-def _crc_of(content: object) -> int:
-    return crc32(json.dumps(content).encode())

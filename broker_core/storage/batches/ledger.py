@@ -12,19 +12,24 @@ whole.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rocketpy.broker_core.codec.crc32 import crc32
-from rocketpy.broker_core.errors import CorruptStoreError, StoreError
+from rocketpy.broker_core.errors import StoreError
+from rocketpy.broker_core.storage.checked_json import IN_ORDER, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import LEDGER
 
 MOST_WRITERS = 10_000
 Note = Mapping[str, Any]  # JSON
+_FILE = CheckedJson(
+    key="ledger",
+    form=IN_ORDER,
+    noun="the ledger of batches",
+    remedy="without it (remove the file, if need be) a batch that is run again comes twice",
+)
 
 
 class StaleBatchError(StoreError):
@@ -103,20 +108,7 @@ def read_ledger(root: Path) -> Ledger:
     Raises:
         CorruptStoreError: it is damaged. It is never taken for empty: batches would come twice.
     """
-    path = root / LEDGER
-    try:
-        document = json.loads(path.read_bytes())
-        content = document["ledger"]
-        if document["crc"] == _crc_of(content):
-            batch = content["pending"]
-            pending = PendingBatch(**batch) if batch is not None else None
-            return Ledger(content["numbers"], pending, content.get("notes", {}))
-    except FileNotFoundError:
-        return Ledger()
-    except (ValueError, TypeError, KeyError):
-        pass
-    reason = "the ledger of batches does not match its check sum; without it (remove the file, if "
-    raise CorruptStoreError(path, 0, reason + "need be) a batch that is run again comes twice")
+    return _FILE.read(root / LEDGER, _ledger) or Ledger()
 
 
 def write_ledger(root: Path, ledger: Ledger, disk: Disk) -> None:
@@ -128,9 +120,10 @@ def write_ledger(root: Path, ledger: Ledger, disk: Disk) -> None:
     content: dict[str, Any] = {"numbers": dict(ledger.numbers), "pending": members}
     if ledger.notes:
         content["notes"] = dict(ledger.notes)
-    note = json.dumps({"crc": _crc_of(content), "ledger": content}, indent=1)
-    disk.replace(root / LEDGER, note.encode())
+    _FILE.write(root / LEDGER, content, disk)
 
 
-def _crc_of(content: dict[str, Any]) -> int:
-    return crc32(json.dumps(content).encode())
+def _ledger(content: Mapping[str, Any]) -> Ledger:
+    batch = content["pending"]
+    pending = PendingBatch(**batch) if batch is not None else None
+    return Ledger(content["numbers"], pending, content.get("notes", {}))
