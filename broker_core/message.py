@@ -18,30 +18,12 @@ from functools import lru_cache
 from typing import NamedTuple, NewType
 
 from rocketpy.broker_core.errors import MessageNotFoundError, MessageRefusedError
+from rocketpy.broker_core.property_names import CHECKSUM
 
 PhysicalOffset = NewType("PhysicalOffset", int)  # a byte in the commit log
 QueueOffset = NewType("QueueOffset", int)  # the number of an entry in its queue
 
-KEYS = "KEYS"
-TAGS = "TAGS"
-UNIQ_KEY = "UNIQ_KEY"
-SHARDING_KEY = "__SHARDINGKEY"  # where Apache's ordered producers leave it
-DELAY = "DELAY"  # the level, as text
-REAL_TOPIC = "REAL_TOPIC"  # where a waiting message is for
-REAL_QUEUE = "REAL_QID"
-TIMER_DELIVER_MS = "TIMER_DELIVER_MS"  # when a message is wanted, as text
-TIMER_OUT_MS = "TIMER_OUT_MS"  # the second that it waits for, as text
-TIMER_ENQUEUE_MS = "TIMER_ENQUEUE_MS"
-TIMER_DEQUEUE_MS = "TIMER_DEQUEUE_MS"
-TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"  # the unique key of a waiting message that is recalled
-RETRY_TOPIC = "RETRY_TOPIC"  # of a message that was sent back: its first topic
-ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"  # and its first id
-WAIT = "WAIT"  # whether its sender waits until it is durable
-CAUSE = "ROCKETPY_CAUSE"  # ours: why a message was sent back
-REPLAYED_FROM = "ROCKETPY_REPLAYED_FROM"  # ours: the place among dead letters, topic/queue/offset
-REPLAY_RUN = "ROCKETPY_REPLAY_RUN"  # ours: the run that brought it back
-CHECKSUM = "__CRC32#"
-KEY_SEPARATOR = " "
+KEY_SEPARATOR = " "  # between the words of KEYS
 
 _NAME_VALUE = "\x01"
 _PROPERTY = "\x02"

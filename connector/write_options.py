@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rocketpy.broker_core.codec.compression import CODECS
-from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
 from rocketpy.broker_core.errors import TopicNameError
-from rocketpy.broker_core.message import KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
 from rocketpy.broker_core.metadata.names import check_topic_name
+from rocketpy.broker_core.property_names import CHECKSUM, KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
 from rocketpy.connector.option_tables import WRITE_OPTIONS
 from rocketpy.connector.options import Given, OptionError
 from rocketpy.connector.write_columns import COLUMNS
 
-RESERVED_PROPERTIES = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY, CHECKSUM_NAME.decode())
+RESERVED_PROPERTIES = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY, CHECKSUM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import CAUSE, RETRY_TOPIC
 from rocketpy.broker_core.metadata.names import check_group_name, dead_letter_topic
+from rocketpy.broker_core.property_names import CAUSE, RETRY_TOPIC
 from rocketpy.broker_core.store_path import store_path
 
 _COLUMNS = "queue_id,queue_offset,msg_id,keys,tags,properties,store_timestamp"

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.property_names import REPLAY_RUN, REPLAYED_FROM
 from rocketpy.broker_core.retry.journal import Chunk
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -20,11 +21,11 @@ _POSITION = ["queue_id", "queue_offset"]
 # Each column, its type, and what it says; docs/retry.md is held equal.
 COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
     ("replayed_at", _TIME, "when its chunk was begun"),
-    ("run_id", pa.string(), "the run; copies have it in `ROCKETPY_REPLAY_RUN`"),
+    ("run_id", pa.string(), f"the run; copies have it in `{REPLAY_RUN}`"),
     ("command", pa.string(), "by what: the command line, or the call"),
     ("topic", pa.string(), "the dead letters' topic"),
     ("queue_id", pa.int32(), "its place there"),
-    ("queue_offset", pa.int64(), "its place there; copies have it in `ROCKETPY_REPLAYED_FROM`"),
+    ("queue_offset", pa.int64(), f"its place there; copies have it in `{REPLAYED_FROM}`"),
     ("msg_id", pa.string(), "the id of the dead letter"),
     ("origin_msg_id", pa.string(), "the id of the message that failed first"),
     ("uniq_key", pa.string(), "the producer's id, the same in all copies"),

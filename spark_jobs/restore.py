@@ -18,8 +18,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from rocketpy.broker_core.codec.layout import CHECKSUM_NAME
 from rocketpy.broker_core.embedded import open as open_store
+from rocketpy.broker_core.property_names import CHECKSUM
 from rocketpy.broker_core.storage.batches.ledger import read_ledger
 from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
@@ -214,7 +214,7 @@ class _Restore:
         """Return what the sink takes; a queue keeps its order, and its number if there is one."""
         columns = [F.col(name) for name in _KEPT if name in rows.columns]
         if "properties" in rows.columns:
-            made = F.lit(CHECKSUM_NAME.decode())  # by each store for itself
+            made = F.lit(CHECKSUM)  # by each store for itself
             kept = F.map_filter("properties", lambda name, _: name != made)
             columns.append(kept.alias("properties"))
         if self.settings.to_topic is None:

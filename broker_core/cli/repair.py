@@ -11,8 +11,8 @@ import typer
 from rocketpy.broker_core.cli.exits import FOUND
 from rocketpy.broker_core.cli.terminal import count_text, print_json, progress_bar, size_text
 from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.property_names import LOST
 from rocketpy.broker_core.storage.repair import RepairReport, repair_in_place, repair_to
-from rocketpy.broker_core.storage.repair.padding import LOST
 
 _MOST_LINES = 100  # of one kind; --json has all
 

@@ -19,7 +19,7 @@ from rocketpy.broker_core.cli.wanted import Wanted
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
-from rocketpy.broker_core.message import CAUSE
+from rocketpy.broker_core.property_names import CAUSE
 
 _COLUMNS = (
     "store_timestamp", "queue_id", "queue_offset", "commit_log_offset", "tags", "keys", "body",

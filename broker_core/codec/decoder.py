@@ -14,7 +14,8 @@ from rocketpy.broker_core.codec.compression import inflate
 from rocketpy.broker_core.codec.gather import as_text, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import HOST_V4_SIZE, HOST_V6_SIZE, SysFlag
 from rocketpy.broker_core.errors import RecordError
-from rocketpy.broker_core.message import KEYS, TAGS, UNIQ_KEY, Host
+from rocketpy.broker_core.message import Host
+from rocketpy.broker_core.property_names import KEYS, TAGS, UNIQ_KEY
 
 _HEX_DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 

@@ -16,6 +16,8 @@ from enum import IntFlag
 
 import numpy as np
 
+from rocketpy.broker_core.property_names import CHECKSUM
+
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB  # the topic length takes two bytes
 MAGIC_BLANK = 0xCBD43194  # fills the rest of a file; its size field counts all remaining bytes
@@ -63,7 +65,7 @@ MAX_TOPIC_V1 = 127
 MAX_PROPERTIES = 32_767
 
 # The record check sum: the last property of a record, over all bytes before it.
-CHECKSUM_NAME = b"__CRC32#"
+CHECKSUM_NAME = CHECKSUM.encode()
 CHECKSUM_DIGITS = 10  # decimal, least significant digit first
 CHECKSUM_SIZE = len(CHECKSUM_NAME) + 1 + CHECKSUM_DIGITS + 1
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.gather import packed
-from rocketpy.broker_core.codec.layout import CHECKSUM_NAME, PROPERTY_SEPARATOR
+from rocketpy.broker_core.codec.layout import PROPERTY_SEPARATOR
 from rocketpy.broker_core.errors import ColumnError
+from rocketpy.broker_core.property_names import CHECKSUM
 
 _EMPTY = pa.scalar(b"", pa.binary())
 _END = pa.scalar(b"\x02", pa.binary())
@@ -139,8 +140,8 @@ def _check_map(names: pa.Array, values: pa.Array) -> None:
     _refuse_separators("properties", values)
     if len(names) and pc.min(pc.binary_length(names)).as_py() == 0:
         raise ColumnError("properties", "a name is empty")
-    if pc.any(pc.equal(names, pa.scalar(CHECKSUM_NAME.decode(), names.type))).as_py():
-        raise ColumnError("properties", f"the name {CHECKSUM_NAME.decode()} is reserved")
+    if pc.any(pc.equal(names, pa.scalar(CHECKSUM, names.type))).as_py():
+        raise ColumnError("properties", f"the name {CHECKSUM} is reserved")
 
 
 def _refuse_separators(name: str, column: pa.Array) -> None:

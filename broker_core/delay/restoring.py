@@ -31,7 +31,6 @@ from rocketpy.broker_core.codec.properties import closed
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import TopicNameError
 from rocketpy.broker_core.intake.gate import admitted_batch
-from rocketpy.broker_core.message import KEYS, REAL_QUEUE, REAL_TOPIC, TAGS, UNIQ_KEY
 from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.metadata.names import (
     TIMER_TOPIC,
@@ -40,6 +39,7 @@ from rocketpy.broker_core.metadata.names import (
     is_retry_topic,
     is_sending_forbidden,
 )
+from rocketpy.broker_core.property_names import KEYS, REAL_QUEUE, REAL_TOPIC, TAGS, UNIQ_KEY
 
 log = logging.getLogger(__name__)
 

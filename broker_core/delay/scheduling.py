@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import DELAY, REAL_QUEUE, REAL_TOPIC, Message
+from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.property_names import DELAY, REAL_QUEUE, REAL_TOPIC
 
 
 def scheduled(message: Message, level: int, config: StoreConfig) -> Message:

@@ -22,14 +22,14 @@ from rocketpy.broker_core.delay.levels import stage
 from rocketpy.broker_core.delay.progress import TIMER, Mark, StagedMove, TimerMark
 from rocketpy.broker_core.delay.restoring import Restoring
 from rocketpy.broker_core.intake.waiting import TIMER_PRECISION_MS
-from rocketpy.broker_core.message import (
+from rocketpy.broker_core.metadata.names import TIMER_TOPIC
+from rocketpy.broker_core.property_names import (
     TIMER_DELETE_KEY,
     TIMER_DEQUEUE_MS,
     TIMER_ENQUEUE_MS,
     TIMER_OUT_MS,
     UNIQ_KEY,
 )
-from rocketpy.broker_core.metadata.names import TIMER_TOPIC
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.waiting import timer_out_ms, too_far
-from rocketpy.broker_core.message import (
+from rocketpy.broker_core.message import Message
+from rocketpy.broker_core.metadata.names import TIMER_TOPIC
+from rocketpy.broker_core.property_names import (
     REAL_QUEUE,
     REAL_TOPIC,
     TAGS,
@@ -23,9 +25,7 @@ from rocketpy.broker_core.message import (
     TIMER_DELIVER_MS,
     TIMER_OUT_MS,
     UNIQ_KEY,
-    Message,
 )
-from rocketpy.broker_core.metadata.names import TIMER_TOPIC
 
 _VERSION, _RECALL_TAG, _RECALL_BODY = "v1", "_RECALL_TAG_", b"0"
 

@@ -16,8 +16,9 @@ from rocketpy.broker_core.errors import (
     QueueNotFoundError,
 )
 from rocketpy.broker_core.intake.gate import admitted
-from rocketpy.broker_core.message import DELAY, Message, offset_id, parse_offset_id
+from rocketpy.broker_core.message import Message, offset_id, parse_offset_id
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.property_names import DELAY
 from rocketpy.broker_core.retry.rules import DEAD_LETTER_QUEUES, RetryRule, sent_back
 from rocketpy.broker_core.retry.settings import group_settings
 from rocketpy.broker_core.storage.reading import QueueReader

@@ -19,17 +19,9 @@ from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MAX_PROPERTIES
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.java_hash import tag_hash
-from rocketpy.broker_core.message import (
-    DELAY,
-    KEYS,
-    NO_HOST,
-    TAGS,
-    UNIQ_KEY,
-    Host,
-    Message,
-    join_properties,
-)
+from rocketpy.broker_core.message import NO_HOST, Host, Message, join_properties
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.property_names import DELAY, KEYS, TAGS, UNIQ_KEY
 from rocketpy.broker_core.storage.dispatch import index_entries, level_delay_ms, tag_codes
 
 

@@ -6,14 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rocketpy.broker_core.codec.compression import CODECS, deflate
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import (
-    KEYS,
-    SHARDING_KEY,
-    TAGS,
-    UNIQ_KEY,
-    UniqueKeys,
-    join_keys,
-)
+from rocketpy.broker_core.message import UniqueKeys, join_keys
+from rocketpy.broker_core.property_names import KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
 
 _unique_keys = UniqueKeys()
 

@@ -28,8 +28,9 @@ from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
 from rocketpy.broker_core.intake.gate import admitted_batch
 from rocketpy.broker_core.intake.waiting import NOTED, Delays, StoredRows
-from rocketpy.broker_core.message import KEY_SEPARATOR, KEYS, NO_HOST, SHARDING_KEY, TAGS, UNIQ_KEY
+from rocketpy.broker_core.message import KEY_SEPARATOR, NO_HOST
 from rocketpy.broker_core.metadata.names import TIMER_TOPIC, is_sending_forbidden
+from rocketpy.broker_core.property_names import KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
 
 
 class ArrowStream(Protocol):

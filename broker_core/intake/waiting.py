@@ -18,14 +18,14 @@ import pyarrow as pa
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import (
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from rocketpy.broker_core.property_names import (
     DELAY,
     REAL_QUEUE,
     REAL_TOPIC,
     TIMER_DELIVER_MS,
     TIMER_OUT_MS,
 )
-from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, TIMER_TOPIC
 
 TIMER_PRECISION_MS = 1000
 # What is noted in a message that waits; a message sent on has its old notes replaced.

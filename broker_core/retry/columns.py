@@ -17,7 +17,8 @@ from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.intake.table import take_out
-from rocketpy.broker_core.message import (
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.property_names import (
     CAUSE,
     DELAY,
     ORIGIN_MESSAGE_ID,
@@ -26,7 +27,6 @@ from rocketpy.broker_core.message import (
     RETRY_TOPIC,
     WAIT,
 )
-from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.retry.copies import copied, too_long
 from rocketpy.broker_core.retry.rules import (
     CAUSE_LIMIT,

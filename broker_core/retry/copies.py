@@ -21,7 +21,7 @@ from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, HEADERS, SysFlag
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.gate import admitted_batch
-from rocketpy.broker_core.message import KEYS, TAGS, UNIQ_KEY
+from rocketpy.broker_core.property_names import KEYS, TAGS, UNIQ_KEY
 
 _BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
 

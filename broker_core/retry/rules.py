@@ -15,20 +15,20 @@ from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import (
+from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset, join_properties
+from rocketpy.broker_core.metadata.groups import GroupConfig
+from rocketpy.broker_core.metadata.names import dead_letter_topic, is_reserved_topic, retry_topic
+from rocketpy.broker_core.property_names import (
     CAUSE,
     CHECKSUM,
     DELAY,
     ORIGIN_MESSAGE_ID,
     RETRY_TOPIC,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
     WAIT,
-    Message,
-    PhysicalOffset,
-    QueueOffset,
-    join_properties,
 )
-from rocketpy.broker_core.metadata.groups import GroupConfig
-from rocketpy.broker_core.metadata.names import dead_letter_topic, is_reserved_topic, retry_topic
 
 FIRST_LEVEL = 3  # of the first try; one more with each
 DEAD_LETTER_QUEUES = 1
@@ -37,7 +37,7 @@ SEPARATORS = "\x01", "\x02"
 # Of the record that is copied: Apache's broker, which does not know it, copies a check sum along.
 LEFT_OUT = CAUSE, CHECKSUM
 # When a message should have been delivered at first: a delay level clears it, as HookUtils does.
-DELIVERY_TIMES = "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"
+DELIVERY_TIMES = TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

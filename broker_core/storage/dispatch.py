@@ -25,14 +25,9 @@ from rocketpy.broker_core.java_hash import (
     string_hash,
     string_hashes,
 )
-from rocketpy.broker_core.message import (
-    DELAY,
-    KEY_SEPARATOR,
-    KEYS,
-    TAGS,
-    UNIQ_KEY,
-)
+from rocketpy.broker_core.message import KEY_SEPARATOR
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.property_names import DELAY, KEYS, TAGS, UNIQ_KEY
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT
 from rocketpy.broker_core.storage.queue_table import QueueTable, is_folder_name

@@ -12,8 +12,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from rocketpy.broker_core.message import DELAY, REAL_QUEUE, REAL_TOPIC, TIMER_DELIVER_MS
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from rocketpy.broker_core.property_names import DELAY, REAL_QUEUE, REAL_TOPIC, TIMER_DELIVER_MS
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
 
 _ANY_TOPIC = {"topicPattern": "(?!%DLQ%).*"}  # retries are delivered messages, too

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from rocketpy.broker_core.message import CAUSE, RETRY_TOPIC
 from rocketpy.broker_core.metadata.names import DEAD_LETTER_TOPIC_PREFIX, RETRY_TOPIC_PREFIX
+from rocketpy.broker_core.property_names import CAUSE, RETRY_TOPIC
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews
 
 

@@ -8,7 +8,10 @@ from pathlib import Path
 from rocketpy.broker_core.config import DELAY_LEVELS, StoreConfig
 from rocketpy.broker_core.delay.lease import DEFAULT_MS
 from rocketpy.broker_core.delay.progress import TIMER, TimerMark, level_source
-from rocketpy.broker_core.message import (
+from rocketpy.broker_core.metadata.delay_offsets import DelayOffsets
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from rocketpy.broker_core.metadata.timer_check import TimerCheck
+from rocketpy.broker_core.property_names import (
     DELAY,
     REAL_QUEUE,
     REAL_TOPIC,
@@ -16,9 +19,6 @@ from rocketpy.broker_core.message import (
     TIMER_ENQUEUE_MS,
     TIMER_OUT_MS,
 )
-from rocketpy.broker_core.metadata.delay_offsets import DelayOffsets
-from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, TIMER_TOPIC
-from rocketpy.broker_core.metadata.timer_check import TimerCheck
 from rocketpy.broker_core.storage.layout import LEASES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "delay.md").read_text()

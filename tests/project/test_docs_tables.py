@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 from tests.project.docs_tables import names_in, source_files, tables
 from tests.project.markdown_page import ROOT
 
+from rocketpy.broker_core import property_names
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import RocketPyError
 
@@ -74,6 +76,29 @@ def test_settings_and_their_apache_names_are_those_of_the_code() -> None:
         assert getattr(StoreConfig(), setting) == value(default)
         line = next(line for line in source.splitlines() if line.startswith(f"    {setting}:"))
         assert apache == "" or f"[{apache.strip('`')}]" in line
+
+
+PROPERTY_NAMES = ROOT / "broker_core" / "property_names.py"
+KNOWN_PROPERTIES = re.findall(
+    r'^[A-Z_]+ = "(.+)"  # (.+)$', PROPERTY_NAMES.read_text("utf-8"), re.MULTILINE
+)
+
+
+def test_properties_are_those_of_the_code() -> None:
+    constants = [name for name in vars(property_names) if name.isupper()]
+    assert len(KNOWN_PROPERTIES) == len(constants), "each has a line and says what it means"
+    told = [[name.strip("`"), text] for name, text in tables("storage-format.md")["Properties"]]
+    assert told == [list(row) for row in KNOWN_PROPERTIES]
+
+
+def test_names_of_properties_are_written_down_once() -> None:
+    # Names of one word, such as TAGS, are ordinary words too.
+    names = {name for name, _ in KNOWN_PROPERTIES if "_" in name}
+    for path in set(source_files(ROOT)) - {PROPERTY_NAMES}:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant):
+                text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
+                assert text not in names, f"{path}:{node.lineno}: import it from property_names"
 
 
 @needs_spark

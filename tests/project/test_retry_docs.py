@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy.broker_core import message
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.metadata import GroupConfig
+from rocketpy.broker_core.property_names import (
+    CAUSE,
+    ORIGIN_MESSAGE_ID,
+    REPLAY_RUN,
+    REPLAYED_FROM,
+    RETRY_TOPIC,
+)
 from rocketpy.broker_core.retry.rules import CAUSE_LIMIT, RetryRule
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "retry.md").read_text("utf-8")
@@ -51,9 +57,8 @@ def test_levels_and_delays_are_those_of_the_rule() -> None:
 
 
 def test_properties_are_those_that_messages_get() -> None:
-    named = ("RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "CAUSE", "REPLAYED_FROM", "REPLAY_RUN")
-    expected = [f"`{getattr(message, name)}`" for name in named]
-    assert [row[0] for row in table("property")] == expected
+    named = RETRY_TOPIC, ORIGIN_MESSAGE_ID, CAUSE, REPLAYED_FROM, REPLAY_RUN
+    assert [row[0] for row in table("property")] == [f"`{name}`" for name in named]
 
 
 @needs_spark

@@ -8,16 +8,8 @@ from hypothesis import strategies as st
 
 from rocketpy.broker_core.codec.compression import CODECS, deflate
 from rocketpy.broker_core.codec.layout import COMPRESSION_MASK, SysFlag
-from rocketpy.broker_core.message import (
-    CHECKSUM,
-    KEYS,
-    TAGS,
-    UNIQ_KEY,
-    Host,
-    Message,
-    PhysicalOffset,
-    QueueOffset,
-)
+from rocketpy.broker_core.message import Host, Message, PhysicalOffset, QueueOffset
+from rocketpy.broker_core.property_names import CHECKSUM, KEYS, TAGS, UNIQ_KEY
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

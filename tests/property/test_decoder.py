@@ -21,7 +21,8 @@ from rocketpy.broker_core.codec.record import (
     encode_record,
     message_body,
 )
-from rocketpy.broker_core.message import KEYS, TAGS, UNIQ_KEY, Message
+from rocketpy.broker_core.message import Message
+from rocketpy.broker_core.property_names import KEYS, TAGS, UNIQ_KEY
 
 Row = dict[str, Any]
 

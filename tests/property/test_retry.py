@@ -15,9 +15,10 @@ from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.layout import SysFlag
 from rocketpy.broker_core.codec.record import decode_record, encode_record
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.message import CAUSE, Host, Message, PhysicalOffset, QueueOffset
+from rocketpy.broker_core.message import Host, Message, PhysicalOffset, QueueOffset
 from rocketpy.broker_core.metadata import GroupConfig
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.property_names import CAUSE
 from rocketpy.broker_core.retry.columns import sent_back_batches
 from rocketpy.broker_core.retry.rules import RetryRule, sent_back
 

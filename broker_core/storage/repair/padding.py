@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MIN_RECORD_SIZE, SysFlag
 from rocketpy.broker_core.codec.record import encode_record
 from rocketpy.broker_core.message import Host, Message, PhysicalOffset, QueueOffset
+from rocketpy.broker_core.property_names import LOST
 
 PADDING_TOPIC = "rmq_sys_rocketpy_padding"
 MIN_PADDING = MIN_RECORD_SIZE + 1  # a topic has at least one character
-LOST = "ROCKETPY_LOST"
 _LARGEST = 1 << 20  # below any broker's limit for one message
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.message import CAUSE, Host, Message, PhysicalOffset
+from rocketpy.broker_core.message import Host, Message, PhysicalOffset
 from rocketpy.broker_core.metadata import GroupConfig
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.property_names import CAUSE
 from rocketpy.broker_core.retry.rules import CAUSE_LIMIT, RetryRule, sent_back
 
 MESSAGE = Message(

@@ -13,7 +13,7 @@ import numpy as np
 import rocketpy
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
-from rocketpy.broker_core.storage.repair.padding import LOST
+from rocketpy.broker_core.property_names import LOST
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.verify import verify
 

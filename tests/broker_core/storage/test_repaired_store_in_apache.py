@@ -17,8 +17,8 @@ from tests.broker_core.storage.damaged_stores import (
 from tests.interop.apache import ApacheBroker
 from tests.interop.installation import missing_commands
 
+from rocketpy.broker_core.property_names import LOST
 from rocketpy.broker_core.storage.repair import repair_to
-from rocketpy.broker_core.storage.repair.padding import LOST
 
 pytestmark = [
     pytest.mark.interop,
