@@ -3,7 +3,8 @@
 A message with a delay level waits in the schedule topic, in the queue of its level. One with a
 delivery time waits in the timer topic; Apache's timer wheel counts in whole seconds and never
 delivers early, so the time is rounded: TIMER_OUT_MS is the second whose end the message waits for.
-`delay/scheduling.py` and `delay/timing.py` do the same for one message; a test holds them equal.
+`delay/scheduling.py` and `delay/timing.py` do the same for one message; a property test holds
+them equal.
 """
 
 from __future__ import annotations

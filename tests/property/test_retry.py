@@ -26,7 +26,8 @@ SPECIAL = st.dictionaries(
     st.sampled_from(
         [
             *("RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "WAIT", "DELAY", "REAL_TOPIC", "REAL_QID"),
-            *(CAUSE, "TIMER_DELIVER_MS", "TIMER_OUT_MS", "TIMER_DELAY_SEC", "PAD"),
+            *(CAUSE, "TIMER_DELIVER_MS", "TIMER_OUT_MS", "TIMER_DELAY_SEC"),
+            *("TIMER_DELAY_MS", "PAD"),
         ]
     ),
     st.one_of(TEXTS, st.just("p" * 120)),
