@@ -114,7 +114,7 @@ def _check_columns(df: DataFrame) -> None:
 
 def _rule(root: Path, group: str, delay_level: int) -> RetryRule:
     reading = MessageStore(root, StoreConfig(), clock=SystemClock(), read_only=True)
-    settings, config = reading.groups.get(group), reading.parts.config
+    settings, config = reading.groups.get(group), reading.config
     reading.close()
     if settings is None:
         store = MessageStore(root, StoreConfig(), clock=SystemClock())

@@ -107,7 +107,7 @@ class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offset:
         """Return where the store's own marks are: each run has a new checkpoint."""
         marks = read_marks(self._store)
-        levels = [queue_id + 1 for queue_id in self._store.parts.queues.ids(SCHEDULE_TOPIC)]
+        levels = [queue_id + 1 for queue_id in self._store.stored_queue_ids(SCHEDULE_TOPIC)]
         return {str(level): marks.get(level_source(level), (0,))[0] for level in levels}
 
     def prepareForTriggerAvailableNow(self) -> None:

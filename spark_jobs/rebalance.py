@@ -109,7 +109,7 @@ def publish(store: MessageStore, planned: Sequence[PlannedGroup]) -> set[str]:
         if generation is not None
     }
     lock = partial(locked, store.root, _LOCK_WAIT_S)
-    return publish_generations(store.root, made, store.parts.disk, lock)
+    return publish_generations(store.root, made, store.disk, lock)
 
 
 def _plan(

@@ -144,6 +144,6 @@ class ReplayRun:
 
     def _tasks(self, chunk: Chunk, queues: dict[str, int]) -> ReplayTasks:
         with opened(self.letters.root) as store:
-            config = store.parts.config
+            config = store.config
         rule = ReplayRule(run_id=chunk.run_id, config=config, queues=queues, to=chunk.to)
         return ReplayTasks(self.spark, root=self.letters.root, topic=self.letters.topic, rule=rule)

@@ -19,7 +19,6 @@ from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.broker_core.retry.stage import CopyStage
 from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
-from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 
 
@@ -61,7 +60,7 @@ class ReplayTasks:
         held = dict[int, Ints]()
         with opened(self._root) as store:
             for queue_id, offsets in positions.items():
-                low, _ = QueueReader(store.parts, self._topic, queue_id).range()
+                low, _ = store.queue(self._topic, queue_id).range()
                 held[queue_id] = offsets[offsets >= low]
         return _table(self._run(None, held))
 

@@ -41,8 +41,8 @@ def print_messages(
     needed = [*fields, *(name for name in selection.columns if name not in fields)]
     opened = MessageStore(path, StoreConfig(), clock=SystemClock(), read_only=True)
     with Store(opened) as store:
-        scan = SkippingScan(store, opened.parts.log, needed, skip_damage=skip_damage)
-        topics = [selection.topic] if selection.topic is not None else opened.parts.queues.topics()
+        scan = SkippingScan(store, opened, needed, skip_damage=skip_damage)
+        topics = [selection.topic] if selection.topic is not None else opened.stored_topics()
         batches = scan.batches() if is_scan else _by_queue(store, topics, selection, needed)
         _print((selection.filter(batch).select(fields) for batch in batches), limit)
     for line in scan.damage:

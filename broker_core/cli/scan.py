@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.errors import CorruptStoreError
-from rocketpy.broker_core.storage.commit_log import CommitLog
-from rocketpy.broker_core.storage.salvage import next_sound_record
+from rocketpy.broker_core.storage.store import MessageStore
 
 
 @dataclass(slots=True)
@@ -18,7 +17,7 @@ class SkippingScan:
     """Reads records in log order, and notes what it skipped."""
 
     store: Store
-    log: CommitLog
+    opened: MessageStore  # the same one
     columns: Sequence[str]
     skip_damage: bool
     damage: list[str] = field(default_factory=list)
@@ -42,7 +41,7 @@ class SkippingScan:
                     return
 
     def _next(self, damaged_at: int) -> int | None:
-        found = next_sound_record(self.log, damaged_at + 1)
+        found = self.opened.next_record(damaged_at + 1)
         where = f"{found - damaged_at} bytes" if found is not None else "all bytes"
         self.damage.append(f"skipped {where} from {damaged_at} on: no sound record")
         return found

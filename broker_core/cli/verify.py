@@ -12,7 +12,6 @@ from rocketpy.broker_core.cli.terminal import count_text, print_json, progress_b
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.verify import verify
 
 
 def check(path: Path, *, as_json: bool) -> None:
@@ -20,7 +19,7 @@ def check(path: Path, *, as_json: bool) -> None:
     store = MessageStore(path, StoreConfig(), clock=SystemClock(), read_only=True)
     found = 0
     with progress_bar() as report:
-        for problem in verify(store.parts, partial(report, "checking")):
+        for problem in store.verify(partial(report, "checking")):
             found += 1
             if as_json:
                 print_json({**problem._asdict(), "path": str(problem.path)})

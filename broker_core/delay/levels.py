@@ -40,9 +40,9 @@ def due_ranges(
     A range that ends before it starts is that of a queue which has lost delivered messages.
     """
     found = []
-    for queue_id in store.parts.queues.ids(SCHEDULE_TOPIC):
+    for queue_id in store.stored_queue_ids(SCHEDULE_TOPIC):
         start = mark_of(marks, level_source(queue_id + 1))[0]
-        reader = QueueReader(store.parts, SCHEDULE_TOPIC, queue_id)
+        reader = store.queue(SCHEDULE_TOPIC, queue_id)
         _, held = reader.range()
         most = held if most_rows is None else min(held, start + most_rows)
         end = due_end(reader, start, most, now_ms) if start <= held else held
@@ -69,7 +69,7 @@ def stage_range(store: MessageStore, wanted: LevelRange, transaction: str) -> St
     Raises:
         CorruptStoreError: a record of the range is damaged, or gone.
     """
-    reader = QueueReader(store.parts, SCHEDULE_TOPIC, wanted.level - 1)
+    reader = store.queue(SCHEDULE_TOPIC, wanted.level - 1)
     if wanted.end < wanted.start:  # who went on would pass over what is sent next
         reason = f"level {wanted.level} is delivered up to there, but ends at {wanted.end}"
         raise CorruptStoreError(reader.queue.files.folder, wanted.start, reason)
@@ -78,7 +78,7 @@ def stage_range(store: MessageStore, wanted: LevelRange, transaction: str) -> St
         lost = min(first, wanted.end) - wanted.start
         log.error("level %d: %d messages were deleted before they were due", wanted.level, lost)
     start = max(first, wanted.start)
-    restoring = Restoring(config=store.parts.config, topic=store.topic)
+    restoring = Restoring(config=store.config, topic=store.topic)
     move = StagedMove(source=level_source(wanted.level), start=(wanted.start,), end=(wanted.end,))
     batches = (
         batch for block in reader.records(start, wanted.end) for batch in restoring.batches(block)

@@ -30,7 +30,6 @@ from rocketpy.broker_core.property_names import (
     TIMER_OUT_MS,
     UNIQ_KEY,
 )
-from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ class TimerIndex:
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
-        self._reader = QueueReader(store.parts, TIMER_TOPIC, 0)
+        self._reader = store.queue(TIMER_TOPIC, 0)
         self.forget()
 
     def forget(self) -> None:
@@ -91,7 +90,7 @@ class TimerIndex:
         offsets = np.sort(self._offsets)
         if len(offsets) == self._end - old.begin:
             return None
-        restoring = Restoring(config=store.parts.config, topic=store.topic)
+        restoring = Restoring(config=store.config, topic=store.topic)
         batches = (
             batch
             for block in self._reader.picked(offsets)
@@ -107,7 +106,7 @@ class TimerIndex:
 
     def _look(self, mark: TimerMark) -> None:
         """Add what was sent since the last look."""
-        if not self._store.parts.queues.ids(TIMER_TOPIC):
+        if not self._store.stored_queue_ids(TIMER_TOPIC):
             return
         first, end = self._reader.range()
         if self._mark != mark:
@@ -161,7 +160,7 @@ class TimerIndex:
             return move
         added = f"{TIMER_ENQUEUE_MS}\x01{now_ms}\x02{TIMER_DEQUEUE_MS}\x01{now_ms}\x02"
         store = self._store
-        restoring = Restoring(config=store.parts.config, topic=store.topic, added=added.encode())
+        restoring = Restoring(config=store.config, topic=store.topic, added=added.encode())
         batches = (batch for block in self._kept(offsets) for batch in restoring.batches(block))
         return stage(store, batches, move, transaction)
 

@@ -14,7 +14,6 @@ from rocketpy.broker_core.errors import RocketPyError, UnsupportedStoreError
 from rocketpy.broker_core.storage.existing import is_store, refuse_unsupported
 from rocketpy.broker_core.storage.statistics import StoreStatistics, statistics
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.verify import verify
 
 _WHOLE_CHECK_BYTES = 1 << 30  # above it, only `rocketpy store verify` reads every byte
 _MOST_PROBLEMS = 3
@@ -45,7 +44,7 @@ def check_store(root: Path, clock: Clock) -> Iterator[Finding]:
     yield _stop(found)
     yield from _damage(store, found)
     yield _clock(found, clock.now_ms())
-    yield _disk(root, store.parts.config)
+    yield _disk(root, store.config)
 
 
 def _lock(found: StoreStatistics) -> Finding:
@@ -77,7 +76,7 @@ def _damage(store: MessageStore, found: StoreStatistics) -> Iterator[Finding]:
         what = "too large to read every byte here"
         yield Finding("damage", "ok", what, f"rocketpy store verify {found.path}")
         return
-    problems = list(islice(verify(store.parts), _MOST_PROBLEMS + 1))
+    problems = list(islice(store.verify(), _MOST_PROBLEMS + 1))
     for problem in problems[:_MOST_PROBLEMS]:
         remedy = f"rocketpy store repair {found.path} --to mended-store"
         yield Finding("damage", "fault", str(problem), remedy)

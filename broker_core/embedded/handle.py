@@ -6,9 +6,8 @@ from pathlib import Path
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.embedded.boundary import guarded
-from rocketpy.broker_core.errors import ReadOnlyStoreError, TopicNotFoundError
+from rocketpy.broker_core.errors import ReadOnlyStoreError
 from rocketpy.broker_core.intake.waiting import system_queues
-from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 
 
@@ -27,23 +26,18 @@ class StoreHandle:
     @property
     def config(self) -> StoreConfig:
         """The settings in force: file sizes are those that the store has."""
-        return self._store.parts.config
+        return self._store.config
 
     def queues(self, topic: str) -> dict[int, tuple[int, int]]:
         """Return the offsets that each queue of a topic holds: first, and behind the last."""
         return {
-            queue_id: QueueReader(self._store.parts, topic, queue_id).range()
+            queue_id: self._store.queue(topic, queue_id).range()
             for queue_id in self._queue_ids(topic)
         }
 
     def _queue_ids(self, topic: str) -> list[int]:
         self._store.require_open()
-        config = self._store.topics.get(topic)
-        on_disk = self._store.parts.queues.ids(topic)
-        if config is None and not on_disk:
-            known = {*self._store.topics.all(), *self._store.parts.queues.topics()}
-            raise TopicNotFoundError(topic, known)
-        return sorted({*on_disk, *range(config.read_queues if config else 0)})
+        return self._store.queue_ids(topic)
 
     def _require_writable(self, action: str) -> None:
         self._store.require_open()

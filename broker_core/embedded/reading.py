@@ -25,8 +25,6 @@ from rocketpy.broker_core.filters import (
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.moments import Time, milliseconds
-from rocketpy.broker_core.storage.lookup import find_by_keys, read_one
-from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, scan
 from rocketpy.broker_core.storage.selection import Offsets, Selection
 
 
@@ -94,7 +92,7 @@ class Reading(StoreHandle):
             raise QueueNotFoundError(topic, one, len(ids))
         if queue_id is not None:
             ids = [queue_id]
-        readers = [QueueReader(self._store.parts, topic, one) for one in ids]
+        readers = [self._store.queue(topic, one) for one in ids]
         ranges = [(reader, *selection.resolve(reader)) for reader in readers]
         batches = (batch for each in ranges for batch in selection.batches(*each))
         return self._as_reader(selection.schema, batches)
@@ -124,10 +122,9 @@ class Reading(StoreHandle):
         """
         self._store.require_open()
         schema = select(columns)
-        if start is not None and not is_boundary(self._store.parts, start):
+        if start is not None and not self._store.is_boundary(start):
             raise MessageNotFoundError(f"start={start}", "no record of the commit log begins there")
-        batches = scan(
-            self._store.parts,
+        batches = self._store.scan(
             schema,
             start=start,
             end=end,
@@ -154,8 +151,8 @@ class Reading(StoreHandle):
         """Return the messages of a topic that have a key, or a unique key, through the index."""
         self._queue_ids(topic)  # raises if there is no such topic
         schema = select(columns)
-        times = _time("start_time", start_time), _time("end_time", end_time)
-        found = find_by_keys(self._store.parts, topic, [key], schema, *times)
+        since, until = _time("start_time", start_time), _time("end_time", end_time)
+        found = self._store.find(topic, [key], schema, start_ms=since, end_ms=until)
         return pa.Table.from_batches(found, schema)
 
     def get(self, msg_id: str, *, columns: Sequence[str] | str | None = "*") -> pa.Table:
@@ -163,7 +160,7 @@ class Reading(StoreHandle):
         self._store.require_open()
         _, offset = parse_offset_id(msg_id)
         schema = select(columns)
-        batch = read_one(self._store.parts, offset, schema)
+        batch = self._store.row_at(offset, schema)
         if batch is None:
             raise MessageNotFoundError(msg_id, f"the log has no record at {offset}")
         return pa.Table.from_batches([batch], schema)
@@ -184,13 +181,13 @@ class Reading(StoreHandle):
             raise MessageRefusedError(f"boundary={boundary!r}", "give 'lower' or 'upper'")
         if queue_id not in self._queue_ids(topic):
             raise QueueNotFoundError(topic, queue_id, len(self._queue_ids(topic)))
-        reader = QueueReader(self._store.parts, topic, queue_id)
+        reader = self._store.queue(topic, queue_id)
         return reader.offset_by_time(milliseconds("time", time), upper=boundary == "upper")
 
     def stored_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         """Return when a message was stored, in ms; None if the queue has no such message."""
         self._store.require_open()
-        return QueueReader(self._store.parts, topic, queue_id).timestamp(queue_offset)
+        return self._store.queue(topic, queue_id).timestamp(queue_offset)
 
 
 def _time(what: str, time: Time | None) -> int | None:

@@ -21,7 +21,6 @@ from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.property_names import DELAY
 from rocketpy.broker_core.retry.rules import DEAD_LETTER_QUEUES, RetryRule, sent_back
 from rocketpy.broker_core.retry.settings import group_settings
-from rocketpy.broker_core.storage.reading import QueueReader
 
 
 class SentBack(NamedTuple):
@@ -103,10 +102,10 @@ class Retrying(StoreHandle):
         return self._record_of(topic, queue_id, queue_offset)
 
     def _record_at(self, name: str, offset: int) -> Message:
-        if offset < self._store.parts.log.min_offset():
+        if offset < self._store.log_start():
             raise MessageNotFoundError(name, f"the log begins behind {offset}: it was deleted")
         try:
-            return self._store.parts.log.read(offset)
+            return self._store.message_at(offset)
         except CorruptStoreError as cause:
             reason = f"the log has no record at {offset} ({cause.reason})"
             raise MessageNotFoundError(name, reason) from cause
@@ -114,9 +113,9 @@ class Retrying(StoreHandle):
     def _record_of(self, topic: str, queue_id: int, queue_offset: int) -> Message:
         if queue_id not in (ids := self._queue_ids(topic)):
             raise QueueNotFoundError(topic, queue_id, len(ids))
-        reader = QueueReader(self._store.parts, topic, queue_id)
+        reader = self._store.queue(topic, queue_id)
         low, high = reader.range()
         unit = reader.queue.unit(queue_offset) if low <= queue_offset < high else None
         if unit is None or unit.is_filler:
             raise OffsetOutOfRangeError(topic, queue_id, queue_offset, (low, high))
-        return self._store.parts.log.read(unit.physical_offset)
+        return self._store.message_at(unit.physical_offset)

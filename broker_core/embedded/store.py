@@ -20,7 +20,7 @@ from rocketpy.broker_core.embedded.retrying import Retrying
 from rocketpy.broker_core.embedded.topics import Topics
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.storage.verify import Problem, verify
+from rocketpy.broker_core.storage.verify import Problem
 from rocketpy.broker_core.store_path import store_path
 
 
@@ -105,7 +105,7 @@ class Store(Delaying, Reading, Topics, Groups, Members, Retrying):
     def verify(self) -> Iterable[Problem]:
         """Yield every broken invariant of the store: nothing when it is sound."""
         self._store.require_open()
-        return guarded_items(verify(self._store.parts), self.path)
+        return guarded_items(self._store.verify(), self.path)
 
     def clean(self) -> list[Path]:
         """Delete files whose retention is over, as the store does by itself; return which."""

@@ -141,7 +141,7 @@ class Registry:
             situation = survey.situation(group, members, with_lag=chosen.is_joint)
             made = next_generation(chosen, situation, before, self.stamp(members, made_by))
             if made is not None:
-                write_generation(self._store.root, group, made, self._store.parts.disk)
+                write_generation(self._store.root, group, made, self._store.disk)
                 text = "group %s: generation %d (%s): %s"
                 log.info(text, group, made.number, made.strategy, made.reason)
             return made
@@ -168,6 +168,6 @@ class Registry:
                 log.warning("group %s: the lease of member %s is over", group, name)
             after = edit(alive)
             if after != before:
-                write_members(root, group, after, self._store.parts.disk)
+                write_members(root, group, after, self._store.disk)
                 self._observer.see(group, after)
             return after

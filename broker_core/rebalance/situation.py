@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.assignment import Situation
 from rocketpy.broker_core.rebalance.membership import Members
-from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 
 Committed = Callable[[str, str], dict[int, int]]  # group, topic -> next offset by queue
@@ -17,7 +16,7 @@ class StoreSurvey:
     """Looks at a store once: queues and their ends are the same for all groups asked for."""
 
     def __init__(self, store: MessageStore, committed: Committed | None = None) -> None:
-        self._store, self._broker = store, store.parts.config.broker_name
+        self._store, self._broker = store, store.config.broker_name
         self._committed = committed or store.offsets.committed
         self._queues: dict[str, tuple[MessageQueue, ...]] = {}
         self._ranges: dict[MessageQueue, tuple[int, int]] = {}
@@ -35,10 +34,8 @@ class StoreSurvey:
         if topic not in self._queues:
             # Not store.topic(), which may be a second old: all members must see the same.
             config = self._store.topics.get(topic)
-            ids = {
-                *self._store.parts.queues.ids(topic),
-                *range(config.read_queues if config else 0),
-            }
+            stored = self._store.stored_queue_ids(topic)
+            ids = {*stored, *range(config.read_queues if config else 0)}
             self._queues[topic] = tuple(
                 MessageQueue(topic, self._broker, id_) for id_ in sorted(ids)
             )
@@ -56,6 +53,6 @@ class StoreSurvey:
 
     def _range(self, queue: MessageQueue) -> tuple[int, int]:
         if queue not in self._ranges:
-            reader = QueueReader(self._store.parts, queue.topic, queue.queue_id)
+            reader = self._store.queue(queue.topic, queue.queue_id)
             self._ranges[queue] = reader.range()
         return self._ranges[queue]

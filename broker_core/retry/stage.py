@@ -16,9 +16,8 @@ from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.errors import QueueNotFoundError, TopicNotFoundError
+from rocketpy.broker_core.errors import QueueNotFoundError
 from rocketpy.broker_core.storage.batches.staging import StagedFile
-from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 
 
@@ -53,14 +52,9 @@ class CopyStage:
         Raises:
             TopicNotFoundError, QueueNotFoundError, OffsetOutOfRangeError: there is none.
         """
-        config, on_disk = self.store.topic(topic), self.store.parts.queues.ids(topic)
-        if config is None and not on_disk:
-            known = {*self.store.topics.all(), *self.store.parts.queues.topics()}
-            raise TopicNotFoundError(topic, known)
-        ids = {*on_disk, *range(config.read_queues if config else 0)}
-        if queue_id not in ids:
+        if queue_id not in (ids := self.store.queue_ids(topic)):
             raise QueueNotFoundError(topic, queue_id, len(ids))
-        yield from QueueReader(self.store.parts, topic, queue_id).blocks_at(offsets)
+        yield from self.store.queue(topic, queue_id).blocks_at(offsets)
 
     def put(self, batch: EncodedBatch, queues: int) -> None:
         """Stage copies; `queues` is how many their topic has, or is to get."""

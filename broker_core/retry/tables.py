@@ -25,7 +25,7 @@ def stage_sent_back(stage: CopyStage, rule: RetryRule, table: pa.Table) -> tuple
         ColumnError: a position is null, or of another broker.
         MessageRefusedError: no group consumes the topic, or a copy does not fit.
     """
-    _refuse_other_brokers(table, stage.store.parts.config.broker_name)
+    _refuse_other_brokers(table, stage.store.config.broker_name)
     random = np.random.default_rng()
     retried = dead = 0
     for topic, queue_id, offsets, rows in by_queue(table):

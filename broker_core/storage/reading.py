@@ -74,7 +74,11 @@ class QueueReader(QueueBounds):
 
     def due_times(self, start: int, end: int) -> Ints:
         """Return the tag codes from `start` up to `end`: in the schedule topic the due times."""
-        codes = self.queue.units(start, end)["tag_code"].astype(np.int64)
+        return self.tag_codes(self.queue.units(start, end))
+
+    def tag_codes(self, units: npt.NDArray[np.void]) -> Ints:
+        """Return the tag codes of entries, those of extended ones too."""
+        codes = units["tag_code"].astype(np.int64)
         return resolve(codes, self._parts.queues.ext(self.queue.topic, self.queue.queue_id))
 
     def _all_blocks(
@@ -244,6 +248,30 @@ def scan(
             break
     if check and (end is None or position < end):
         refuse_damage(parts, position)
+
+
+def log_end(parts: StoreParts, *, skip_damage: bool = False) -> int:
+    """Return where the log ends now.
+
+    Raises:
+        CorruptStoreError: records follow behind the end, and damage is not to be skipped.
+    """
+    state = parts.tail.glimpse()
+    # Apache's broker keeps no tail file: it may have written on behind what ours says.
+    if state is not None and is_boundary(parts, state.end):
+        end = int(state.end)
+    else:
+        end = next(reversed(parts.log.files.starts()), 0)
+    while True:
+        for segment in walk(parts, end):
+            end = segment.end
+        following = next_sound_record(parts.log, end) if skip_damage else None
+        if following is None or following == end:  # that came meanwhile
+            break
+        end = following
+    if not skip_damage:
+        refuse_damage(parts, end)
+    return end
 
 
 def is_boundary(parts: StoreParts, offset: int) -> bool:

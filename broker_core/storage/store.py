@@ -38,6 +38,7 @@ from rocketpy.broker_core.storage.batches.commit import BatchCommit, StagedBatch
 from rocketpy.broker_core.storage.batches.ledger import Ledger, Note, read_ledger, write_ledger
 from rocketpy.broker_core.storage.batches.staging import staged_topics
 from rocketpy.broker_core.storage.checkpoint import make_checkpoint
+from rocketpy.broker_core.storage.contents import StoreContents
 from rocketpy.broker_core.storage.disk import Disk, remove_unfinished
 from rocketpy.broker_core.storage.existing import adapt, is_store, note_sizes, refuse_unsupported
 from rocketpy.broker_core.storage.flush import Flusher
@@ -61,8 +62,8 @@ _RETENTION_INTERVAL_S = 10  # as Apache's broker looks
 _UPKEEP_LATE_S = 60
 
 
-class MessageStore:
-    """One open store directory. Threads may share it."""
+class MessageStore(StoreContents):
+    """One open store directory. Threads may share it. What reads it is in contents.py."""
 
     def __init__(
         self,

@@ -32,9 +32,8 @@ from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
-from rocketpy.broker_core.storage.layout import FILLER_SIZE
+from rocketpy.broker_core.storage.layout import COMMIT_LOG, FILLER_SIZE
 from rocketpy.broker_core.storage.lock import locked
-from rocketpy.broker_core.storage.lookup import find_by_keys, records_at
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.selection import Selection
 from rocketpy.broker_core.storage.store import MessageStore
@@ -73,7 +72,7 @@ class StoreBackend(LogBackend):
 
     def _open(self) -> None:
         self.store = MessageStore(self._path, StoreConfig(), clock=SystemClock(), read_only=True)
-        self.broker = self.store.parts.config.broker_name
+        self.broker = self.store.config.broker_name
 
     def close(self) -> None:
         """Let go of all files."""
@@ -98,16 +97,18 @@ class StoreBackend(LogBackend):
         Raises:
             StoreNotFoundError: the store is not there (any more): a folder that is not mounted.
         """
+        self._require_folder()
+        return sorted(self.store.topic_names())
+
+    def _require_folder(self) -> None:
         if not is_store(self._path):
             raise StoreNotFoundError(self._path)
-        return sorted({*self.store.topics.all(), *self.store.parts.queues.topics()})
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
         """Return the queues of some topics: first offset that is held, and behind the last."""
         queues = [queue for topic in topics for queue in self._queues(topic)]
-        parts = self.store.parts
-        folders = [parts.queues.folder / queue.topic / str(queue.queue_id) for queue in queues]
-        if self._have_changed([parts.log.files.folder, *folders]):
+        folders = [self.reader(queue).queue.files.folder for queue in queues]
+        if self._have_changed([self.store.root / COMMIT_LOG, *folders]):
             self.close()
             self._open()
         return {queue: self.range(queue) for queue in queues}
@@ -128,11 +129,11 @@ class StoreBackend(LogBackend):
         return changed
 
     def _queues(self, topic: str) -> list[MessageQueue]:
-        config = self.store.topic(topic)
-        on_disk = self.store.parts.queues.ids(topic)
-        if config is None and not on_disk:
-            raise TopicNotFoundError(topic, self.topics())
-        ids = sorted({*on_disk, *range(config.read_queues if config else 0)})
+        try:
+            ids = self.store.queue_ids(topic)
+        except TopicNotFoundError:
+            self._require_folder()  # without it no topic is known
+            raise
         return [MessageQueue(topic, self.broker, queue_id) for queue_id in ids]
 
     def range(self, queue: MessageQueue) -> tuple[int, int]:
@@ -141,7 +142,7 @@ class StoreBackend(LogBackend):
 
     def reader(self, queue: MessageQueue) -> QueueReader:
         """Return the reader of one queue."""
-        return QueueReader(self.store.parts, queue.topic, queue.queue_id)
+        return self.store.queue(queue.topic, queue.queue_id)
 
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return where in the log a message of a queue lies; None if there is no such entry."""
@@ -190,7 +191,7 @@ class StoreBackend(LogBackend):
 
     def commit_broadcast(self, group: str, member: str, positions: Positions) -> None:
         """Note for one broadcasting member the next offset to read of some queues, durably."""
-        root, disk = self.store.root, self.store.parts.disk
+        root, disk = self.store.root, self.store.disk
         with self.locked():
             offsets = read_broadcast_offsets(root, group, member) | dict(positions)
             write_broadcast_offsets(root, (group, member), offsets, disk)
@@ -236,24 +237,23 @@ class StoreBackend(LogBackend):
         """Whether a read failed because of retention, not of damage."""
         if isinstance(error, OffsetOutOfRangeError):
             return error.asked < error.held[0]
-        return error.offset < self.store.parts.log.min_offset()
+        return error.offset < self.store.log_start()
 
     def find(
         self, topic: str, keys: Sequence[str], columns: Sequence[str], *, decompress: bool
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a topic that have one of the keys, each once, in log order."""
-        schema, parts = select(columns), self.store.parts
-        return find_by_keys(parts, topic, keys, schema, decompress=decompress)
+        return self.store.find(topic, keys, select(columns), decompress=decompress)
 
     def at(self, places: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Return the sound records among these places of the log; no order is promised."""
         schema = select(columns)
-        return pa.Table.from_batches(records_at(self.store.parts, places, schema), schema)
+        return pa.Table.from_batches(self.store.rows_at(places, schema), schema)
 
     @property
     def has_index(self) -> bool:
         """Whether keys can be looked up."""
-        return bool(self.store.parts.index.names())
+        return bool(self.store.index_names())
 
     def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
         """Return the first offset of a queue whose record begins at a place of the log or later."""

@@ -11,9 +11,6 @@ import pyarrow as pa
 
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.filters import SqlFilter
-from rocketpy.broker_core.storage.published import walk
-from rocketpy.broker_core.storage.reading import is_boundary, refuse_damage, scan
-from rocketpy.broker_core.storage.salvage import next_sound_record
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.connector.data_loss import Loss
 
@@ -25,7 +22,7 @@ class LogBackend:
 
     def log_start(self) -> int:
         """Return where the commit log begins."""
-        return self.store.parts.log.min_offset()
+        return self.store.log_start()
 
     def lost_before(self, start: int, end: int | None = None) -> list[Loss]:
         """Return what is gone of a stretch of the log, by retention."""
@@ -37,14 +34,14 @@ class LogBackend:
 
     def next_record(self, physical_offset: int, default: int) -> int:
         """Return where the first sound record from a place of the log on begins."""
-        found = next_sound_record(self.store.parts.log, physical_offset)
+        found = self.store.next_record(physical_offset)
         return default if found is None else found
 
     def boundary(self, physical_offset: int | None, *, skip_damage: bool = False) -> int:
         """Return where the records end that begin before a place; None is the end of the log."""
         if physical_offset is None:
             return self.log_end(skip_damage=skip_damage)
-        if is_boundary(self.store.parts, physical_offset):
+        if self.store.is_boundary(physical_offset):
             return physical_offset
         end = self.log_end(skip_damage=skip_damage)
         return min(self.next_record(physical_offset, end), end)
@@ -55,23 +52,7 @@ class LogBackend:
         Raises:
             CorruptStoreError: records follow behind the end, and damage is not to be skipped.
         """
-        parts = self.store.parts
-        state = parts.tail.glimpse()
-        # Apache's broker keeps no tail file: it may have written on behind what ours says.
-        if state is not None and is_boundary(parts, state.end):
-            end = int(state.end)
-        else:
-            end = next(reversed(parts.log.files.starts()), 0)
-        while True:
-            for segment in walk(parts, end):
-                end = segment.end
-            following = next_sound_record(parts.log, end) if skip_damage else None
-            if following is None or following == end:  # that came meanwhile
-                break
-            end = following
-        if not skip_damage:
-            refuse_damage(parts, end)
-        return end
+        return self.store.log_end(skip_damage=skip_damage)
 
     def scan(
         self,
@@ -84,17 +65,11 @@ class LogBackend:
         decompress: bool,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages whose records begin from `start` on and before `end`."""
-        log = self.store.parts.log
+        store = self.store
         # A stretch may begin amid a record, which belongs to the one before. Both of them ask for
         # the next record in the same way, so that none is read twice or by nobody.
-        first = start if start == log.min_offset() else next_sound_record(log, start)
-        last = end if end == log_end else next_sound_record(log, end) or log_end
+        first = start if start == store.log_start() else store.next_record(start)
+        last = end if end == log_end else store.next_record(end) or log_end
         if first is not None and first < end:
-            yield from scan(
-                self.store.parts,
-                select(columns),
-                start=first,
-                end=last,
-                sql=sql,
-                decompress=decompress,
-            )
+            schema = select(columns)
+            yield from store.scan(schema, start=first, end=last, sql=sql, decompress=decompress)

@@ -31,7 +31,7 @@ def store_partitions(options: ReadOptions, backend: StoreBackend) -> Iterable[So
         end = backend.boundary(options.log_end, skip_damage=not options.fail_on_damage)
         return _stretches(start, end, options.min_partitions or 1)
     if options.view == "index":
-        return [IndexPartition(name) for name in backend.store.parts.index.names()]
+        return [IndexPartition(name) for name in backend.store.index_names()]
     return [TablePartition(options.view)]
 
 

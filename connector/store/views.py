@@ -15,7 +15,6 @@ from rocketpy.broker_core.metadata.names import (
     is_reserved_topic,
     is_retry_topic,
 )
-from rocketpy.broker_core.storage.consume_queue_ext import resolve
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
@@ -29,17 +28,16 @@ def queue_entries(
     backend: StoreBackend, part: QueueRange, tags: TagFilter | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the consume queue's entries of a range; a tag filter compares hashes alone."""
-    parts, queue = backend.store.parts, part.queue
-    entries = parts.queues.get(queue.topic, queue.queue_id)
-    ext = parts.queues.ext(queue.topic, queue.queue_id)
+    queue, reader = part.queue, backend.reader(part.queue)
     codes = None if tags is None or tags.takes_all else tags.codes()
     for first in range(part.start, part.end, _ROWS):
         last = min(part.end, first + _ROWS)
-        units = entries.units(first, last)
+        units = reader.queue.units(first, last)
         if len(units) < last - first:
             missing = first + len(units)
-            raise CorruptStoreError(entries.files.folder, missing, "the queue has no such entry")
-        tag_codes = resolve(units["tag_code"].astype(np.int64), ext)
+            folder = reader.queue.files.folder
+            raise CorruptStoreError(folder, missing, "the queue has no such entry")
+        tag_codes = reader.tag_codes(units)
         wanted = units["size"] != FILLER_SIZE
         if codes is not None:
             wanted &= np.isin(tag_codes, codes)
@@ -58,10 +56,9 @@ def queue_entries(
 
 def index_entries(backend: StoreBackend, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the entries of one index file; none if it is gone meanwhile."""
-    index = backend.store.parts.index
-    if name not in index.names():
+    if name not in backend.store.index_names():
         return
-    file = index.file(name)
+    file = backend.store.index_file(name)
     header = file.header()
     for first in range(1, header.count, _ROWS):
         entries = file.read_entries(first, min(header.count, first + _ROWS))

@@ -31,10 +31,10 @@ _AT_ONCE = 1 << 16
 
 @dataclass
 class HashPart(InputPartition):
-    """The hashes that leave `number` when divided by `parts`; entries from `start` to `end`."""
+    """The hashes that leave `number` when divided by `divisor`; entries from `start` to `end`."""
 
     number: int
-    parts: int
+    divisor: int
     start: int
     end: int
 
@@ -65,10 +65,10 @@ class RepeatedReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return what each task looks for."""
         with closing(StoreBackend(self._path)) as backend:
-            entries = sum(file.header().count - 1 for file in backend.store.parts.index.files())
-            parts = max(-(-entries // _ENTRIES_OF_TASK), 1)
+            entries = sum(_entry_count(backend, name) for name in backend.store.index_names())
+            tasks = max(-(-entries // _ENTRIES_OF_TASK), 1)
             bounds = backend.log_start(), backend.log_end(skip_damage=True)
-            return [HashPart(number, parts, *bounds) for number in range(parts)]
+            return [HashPart(number, tasks, *bounds) for number in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the hashes of one part that come more than once."""
@@ -90,19 +90,24 @@ class RepeatedReader(DataSourceReader):
         yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(_SCHEMA))
 
 
+def _entry_count(backend: StoreBackend, name: str) -> int:
+    with suppress(FileNotFoundError):
+        return backend.store.index_file(name).header().count - 1
+    return 0
+
+
 def _entries(
     backend: StoreBackend, part: HashPart
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
     """Yield hashes and places of the index entries of a part."""
-    index = backend.store.parts.index
-    for name in index.names():
+    for name in backend.store.index_names():
         with suppress(FileNotFoundError):  # retention may remove it meanwhile
-            file = index.file(name)
+            file = backend.store.index_file(name)
             count = file.header().count
             for first in range(1, count, _AT_ONCE):
                 entries = file.read_entries(first, min(count, first + _AT_ONCE))
                 hashes = entries["key_hash"].astype(np.int32)
                 places = entries["physical_offset"].astype(np.int64)
                 wanted = (places >= part.start) & (places < part.end)
-                wanted &= hashes % part.parts == part.number
+                wanted &= hashes % part.divisor == part.number
                 yield hashes[wanted], places[wanted]

@@ -23,7 +23,6 @@ from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import TopicTable
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, first_false
 from rocketpy.broker_core.storage.layout import CONFIG, QUEUE_UNIT_SIZE
-from rocketpy.broker_core.storage.reading import is_boundary
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store.backend import StoreBackend
@@ -74,7 +73,7 @@ class StoreLog:
     @property
     def file_size(self) -> int:
         """How many bytes each file of the log has."""
-        return self._backend.store.parts.log.file_size
+        return self._backend.store.config.commit_log_file_size
 
     def begin(self) -> int:
         """Return where the log begins now."""
@@ -94,7 +93,7 @@ class StoreLog:
 
     def is_boundary(self, physical_offset: int) -> bool:
         """Whether a record begins at a place, or the log ends there."""
-        return is_boundary(self._backend.store.parts, physical_offset)
+        return self._backend.store.is_boundary(physical_offset)
 
     def stored_ms(self, physical_offset: int, end: int) -> int | None:
         """Return the store time of the first sound record from a place on."""
@@ -103,7 +102,7 @@ class StoreLog:
 
     def _message(self, physical_offset: int) -> Message | None:
         try:
-            return self._backend.store.parts.log.read(physical_offset)
+            return self._backend.store.message_at(physical_offset)
         except CorruptStoreError:
             return None
 
@@ -139,7 +138,7 @@ class StoreLog:
         return [
             MessageQueue(topic, backend.broker, queue_id)
             for topic in self.topics()
-            for queue_id in backend.store.parts.queues.ids(topic)
+            for queue_id in backend.store.stored_queue_ids(topic)
         ]
 
     def doubt(self, end: int, *, is_strict: bool = True) -> str | None:
@@ -151,22 +150,21 @@ class StoreLog:
             reason = self._topic_doubt(topic, is_strict)
             if reason is not None:
                 return reason
-        log = self._backend.store.parts.log
         for _ in range(_DISPATCH_LOOKS):  # a writer may be between the log and its queues
             dispatched = self._dispatched()
-            if all(part.block is None for part in log.walk(dispatched, end)):
+            if all(part.block is None for part in self._backend.store.walk(dispatched, end)):
                 return None
             time.sleep(_DISPATCH_PAUSE_S)
         return f"queues end at {dispatched} of the log, which ends at {end}"
 
     def _topic_doubt(self, topic: str, is_strict: bool) -> str | None:
         store = self._backend.store
-        config, ids = store.topic(topic), store.parts.queues.ids(topic)
+        config, ids = store.topic(topic), store.stored_queue_ids(topic)
         wanted = {*range(config.read_queues)} if config and is_strict else {*ids}
         if not ids or not wanted <= {*ids}:
             return f"topic {topic!r} has queues without files"
         for queue_id in ids:
-            reason = _gap(store.parts.queues.get(topic, queue_id), self._backend.log_start())
+            reason = _gap(store.queue(topic, queue_id).queue, self._backend.log_start())
             if reason is not None:
                 return f"queue {queue_id} of topic {topic!r} {reason}"
         return None
@@ -174,10 +172,12 @@ class StoreLog:
     def _dispatched(self) -> int:
         """Return up to where the log is told of by queues."""
         ends = [self.begin()]
-        for queue in self._backend.store.parts.queues.all():
-            _, unit = queue.last()
-            if unit is not None and not unit.is_filler:
-                ends.append(unit.physical_offset + unit.size)
+        store = self._backend.store
+        for topic in store.stored_topics():
+            for queue_id in store.stored_queue_ids(topic):
+                _, unit = store.queue(topic, queue_id).queue.last()
+                if unit is not None and not unit.is_filler:
+                    ends.append(unit.physical_offset + unit.size)
         return max(ends)
 
     def counts(self, start: int, end: int) -> dict[MessageQueue, tuple[int, int]]:
@@ -215,21 +215,21 @@ class StoreLog:
 
     def sample(self, start: int, end: int, *, spots: int) -> pa.Table:
         """Return topic, store_timestamp and store_size of messages all over a part of the log."""
-        parts, schema = self._backend.store.parts, select(_SAMPLED)
+        store, schema = self._backend.store, select(_SAMPLED)
         found = []
         for spot in range(spots):
             place = self.next_record(start + (end - start) * spot // spots, end)
-            segment = next(parts.log.walk(place, min(place + _SAMPLE_BYTES, end)), None)
+            segment = next(store.walk(place, min(place + _SAMPLE_BYTES, end)), None)
             if segment is not None and segment.block is not None:
                 block = segment.sound_prefix()
-                found.append(decode(block, schema, broker=parts.config.broker_name))
+                found.append(decode(block, schema, broker=store.config.broker_name))
         return pa.Table.from_batches(found, schema)
 
     def damage(self, start: int, end: int) -> list[Damage]:
         """Return where a stretch of the log has no sound record; reads all of it."""
-        parts, found, place = self._backend.store.parts, list[Damage](), start
+        store, found, place = self._backend.store, list[Damage](), start
         while place < end:
-            for segment in parts.log.walk(place, end):
+            for segment in store.walk(place, end):
                 if segment.block is None:
                     place = segment.end
                     continue

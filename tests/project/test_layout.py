@@ -17,6 +17,8 @@ MAX_MEDIAN_LINES = 200
 # Names that say nothing: what fits nowhere shows that a noun is missing.
 SHAPELESS_NAMES = {"base", "common", "helpers", "manager", "misc", "utils"}
 
+STORE_PARTS = re.compile(r"\.parts\b")
+
 # Where packages come from is the business of the machine's own settings, not of the project.
 # (The patterns do not match themselves, so this file needs no exception.)
 REGISTRY_HOSTS = re.compile(
@@ -66,6 +68,17 @@ def test_no_python_file_is_too_long(python_files: list[Path]) -> None:
 
 def test_the_median_python_file_is_short(python_files: list[Path]) -> None:
     assert statistics.median(map(line_count, python_files)) < MAX_MEDIAN_LINES
+
+
+def test_only_storage_knows_the_parts_of_a_store(python_files: list[Path]) -> None:
+    """All others go through the doors of storage/contents.py, so that the parts may change."""
+    found = []
+    for path in python_files:
+        name = path.relative_to(ROOT)
+        if name.parts[0] in PACKAGES and name.parts[:2] != ("broker_core", "storage"):
+            lines = enumerate(path.read_text("utf-8").splitlines(), start=1)
+            found += [f"{name}:{number}" for number, line in lines if STORE_PARTS.search(line)]
+    assert found == [], "add a door to storage/contents.py, or use one that is there"
 
 
 def test_no_module_has_a_shapeless_name(python_files: list[Path]) -> None:
