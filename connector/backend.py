@@ -1,8 +1,8 @@
 """What the connector needs of a place that holds messages; it does not know which it is.
 
-Small sides: what plans, what reads, what keeps groups and their members, and what writes. A queue
-is topic, broker and id everywhere: a place may have several brokers. Which place the options mean
-is for backends.py to say.
+Small sides: what plans, what reads, what keeps groups and their members, and what writes. What only
+a place with files has is one more side, the views. A queue is topic, broker and id everywhere: a
+place may have several brokers. Which place the options mean is for backends.py to say.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
+from rocketpy.connector.data_loss import Loss
 from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.writer_names import WriterName
@@ -122,6 +123,68 @@ class MemberKeeper(Groups, Protocol):
         """Note for one broadcasting member the next offset to read of some queues, durably."""
 
 
+class Views(Protocol):
+    """What there is to read besides messages, where the files of a store are at hand.
+
+    These are its log, its index, the entries of its queues, and tables of its groups and topics.
+    """
+
+    def log_start(self) -> int:
+        """Return where the commit log begins."""
+
+    def log_end(self, *, skip_damage: bool = False) -> int:
+        """Return where the commit log ends now.
+
+        Raises:
+            CorruptStoreError: records follow behind the end, and damage is not to be skipped.
+        """
+
+    def boundary(self, physical_offset: int | None, *, skip_damage: bool = False) -> int:
+        """Return where the records end that begin before a place; None is the end of the log."""
+
+    def next_record(self, physical_offset: int, default: int) -> int:
+        """Return where the first sound record from a place of the log on begins."""
+
+    def lost_before(self, start: int, end: int | None = None) -> list[Loss]:
+        """Return what is gone of a stretch of the log, by retention."""
+
+    def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
+        """Return the first offset of a queue whose record begins at a place of the log or later."""
+
+    def scan(
+        self,
+        start: int,
+        end: int,
+        log_end: int,
+        columns: Sequence[str],
+        *,
+        sql: SqlFilter | None,
+        decompress: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages whose records begin from `start` on and before `end`."""
+
+    def at(self, places: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return the sound records among these places of the log; no order is promised."""
+
+    def queue_entries(self, part: QueueRange, tags: TagFilter | None) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of a range of a queue; a tag filter compares hashes alone."""
+
+    def index_names(self) -> Sequence[str]:
+        """Return the names of the index files."""
+
+    def index_size(self) -> int:
+        """Return how many entries all index files have."""
+
+    def index_entries(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of one index file; none if it is gone meanwhile."""
+
+    def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
+        """Return one of the small views; how long messages wait is told by the clock, or a time."""
+
+    def group_names(self) -> set[str]:
+        """Return the groups that committed offsets."""
+
+
 class Backend(PlanningBackend, Messages, Protocol):
     """A place that holds messages, open. Made where it is used; not to be pickled."""
 
@@ -134,6 +197,9 @@ class Backend(PlanningBackend, Messages, Protocol):
         Raises:
             OptionError: this place has none.
         """
+
+    def views(self) -> Views | None:
+        """Return what there is to read besides messages; None if this place has no files."""
 
     def close(self) -> None:
         """Let go of it."""

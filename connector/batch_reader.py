@@ -11,24 +11,18 @@ from pyspark.sql.types import StructType
 from rocketpy.connector.backend import Backend
 from rocketpy.connector.backends import opened
 from rocketpy.connector.data_loss import readable, report
-from rocketpy.connector.partitions import (
-    KeyPartition,
-    QueuePartition,
-    SourcePartition,
-    seen_in,
-)
+from rocketpy.connector.partitions import KeyPartition, SourcePartition, seen_in
 from rocketpy.connector.planning import split
 from rocketpy.connector.positions import Place, resolve
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import arrow_schema
-from rocketpy.connector.store.backend import store_of
-from rocketpy.connector.store.partitions import EntryPartition, store_partitions
 from rocketpy.connector.topics import held_ranges
+from rocketpy.connector.view_partitions import range_partition, view_partitions, views_of
 from rocketpy.connector.worker import tuned_task
 
 
 class BatchReader(DataSourceReader):
-    """Plans and reads a view of a store."""
+    """Plans and reads a view of the place that the options name."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options.for_batch(), schema
@@ -41,7 +35,7 @@ class BatchReader(DataSourceReader):
     def _parts(self, backend: Backend) -> Iterable[SourcePartition]:
         if self._options.needs_queues:
             return self._queue_partitions(backend)
-        return store_partitions(self._options, store_of(backend))
+        return view_partitions(self._options, views_of(self._options, backend))
 
     def _queue_partitions(self, backend: Backend) -> Sequence[SourcePartition]:
         options = self._options
@@ -51,14 +45,14 @@ class BatchReader(DataSourceReader):
         start = resolve(options.start, Place.EARLIEST, held, backend, options.group)
         end = resolve(options.end, Place.LATEST, held, backend, options.group)
         if options.log_start is not None:
-            store = store_of(backend)
-            report(store.lost_before(options.log_start), fail=options.fail_on_loss)
+            views = views_of(options, backend)
+            report(views.lost_before(options.log_start), fail=options.fail_on_loss)
             for queue in held:
-                start[queue] = max(start[queue], store.offset_in_log(queue, options.log_start))
+                start[queue] = max(start[queue], views.offset_in_log(queue, options.log_start))
         if options.log_end is not None:
-            store = store_of(backend)
+            views = views_of(options, backend)
             for queue in held:
-                end[queue] = min(end[queue], store.offset_in_log(queue, options.log_end))
+                end[queue] = min(end[queue], views.offset_in_log(queue, options.log_end))
         for queue, (_, high) in held.items():
             if start[queue] <= high:  # else the queue was made anew, which is a loss
                 end[queue] = max(start[queue], end[queue])
@@ -70,8 +64,8 @@ class BatchReader(DataSourceReader):
         parts = split(
             ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
-        kind = EntryPartition if options.view == "queues" else QueuePartition
-        return [kind((part,)) for part in parts]
+        reading = range_partition(options, backend)
+        return [reading((part,)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""

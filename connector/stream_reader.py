@@ -29,10 +29,11 @@ from rocketpy.connector.batch_reader import read_partition
 from rocketpy.connector.consumer import Consumer, consumer_of
 from rocketpy.connector.hang_up import expect_hang_up
 from rocketpy.connector.offsets import SourceOffset
-from rocketpy.connector.partitions import QueuePartition, seen_in
+from rocketpy.connector.partitions import seen_in
 from rocketpy.connector.planner import Planner
 from rocketpy.connector.planning import split, tasks
 from rocketpy.connector.read_options import ReadOptions
+from rocketpy.connector.view_partitions import range_partition
 from rocketpy.connector.worker import make_ready
 
 _STAYS = ("_backend", "_consumer", "_planner")  # in the process that plans
@@ -108,9 +109,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts = split(
             ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
-        if options.min_partitions or options.max_partition_rows:
-            return seen_in(self._backend, [QueuePartition((part,)) for part in parts])
-        return seen_in(self._backend, [QueuePartition(few) for few in tasks(parts)])
+        is_cut = options.min_partitions or options.max_partition_rows
+        of_tasks = [(part,) for part in parts] if is_cut else tasks(parts)
+        reading = range_partition(options, self._backend)
+        return seen_in(self._backend, [reading(some) for some in of_tasks])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Runs in a task."""

@@ -39,6 +39,7 @@ from rocketpy.broker_core.storage.selection import Selection
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.planning import QueueRange
+from rocketpy.connector.store import views
 from rocketpy.connector.store.log import LogBackend
 
 _MOST_SIZES = 1 << 20  # of one look: 20 MiB of queue entries
@@ -54,12 +55,6 @@ def open_store(path: str, seen: object = None) -> StoreBackend:
     if isinstance(seen, StoreIdentity):
         require_same(Path(path), seen)
     return StoreBackend(path)
-
-
-def store_of(backend: object) -> StoreBackend:
-    """Return a backend that is known to be a store: options that need one go with `path` alone."""
-    assert isinstance(backend, StoreBackend)
-    return backend
 
 
 class StoreBackend(LogBackend):
@@ -84,6 +79,10 @@ class StoreBackend(LogBackend):
 
     def members(self) -> StoreBackend:
         """Return what keeps the members of groups: the store itself."""
+        return self
+
+    def views(self) -> StoreBackend:
+        """Return what there is to read besides messages: the store itself."""
         return self
 
     @property
@@ -254,6 +253,30 @@ class StoreBackend(LogBackend):
     def has_index(self) -> bool:
         """Whether keys can be looked up."""
         return bool(self.store.index_names())
+
+    def queue_entries(self, part: QueueRange, tags: TagFilter | None) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of a range of a queue; a tag filter compares hashes alone."""
+        return views.queue_entries(self, part, tags)
+
+    def index_names(self) -> Sequence[str]:
+        """Return the names of the index files, the oldest first."""
+        return self.store.index_names()
+
+    def index_size(self) -> int:
+        """Return how many entries all index files have."""
+        return sum(views.index_entry_count(self, name) for name in self.index_names())
+
+    def index_entries(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of one index file; none if it is gone meanwhile."""
+        return views.index_entries(self, name)
+
+    def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
+        """Return one of the small views; how long messages wait is told by the clock, or a time."""
+        return views.groups(self, now_ms) if view == "groups" else views.topics(self)
+
+    def group_names(self) -> set[str]:
+        """Return the groups that committed offsets."""
+        return {group for group, *_ in self.store.offsets.all()}
 
     def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
         """Return the first offset of a queue whose record begins at a place of the log or later."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +21,9 @@ from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.schema import GROUP_COLUMNS, INDEX_COLUMNS, QUEUE_COLUMNS, TOPIC_COLUMNS
-from rocketpy.connector.store.backend import StoreBackend
+
+if TYPE_CHECKING:
+    from rocketpy.connector.store.backend import StoreBackend
 
 _ROWS = 65_536  # entries are small: larger batches than of messages
 
@@ -54,11 +58,19 @@ def queue_entries(
         )
 
 
+def index_entry_count(backend: StoreBackend, name: str) -> int:
+    """Return how many entries an index file has; none if it is gone meanwhile."""
+    with suppress(FileNotFoundError):
+        return backend.store.index_file(name).header().count - 1
+    return 0
+
+
 def index_entries(backend: StoreBackend, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the entries of one index file; none if it is gone meanwhile."""
-    if name not in backend.store.index_names():
+    try:
+        file = backend.store.index_file(name)
+    except FileNotFoundError:
         return
-    file = backend.store.index_file(name)
     header = file.header()
     for first in range(1, header.count, _ROWS):
         entries = file.read_entries(first, min(header.count, first + _ROWS))
@@ -124,9 +136,6 @@ def topics(backend: StoreBackend) -> pa.RecordBatch:
             )
         )
     return _from_rows(rows, TOPIC_COLUMNS)
-
-
-TABLES = {"groups": groups, "topics": topics}
 
 
 def _kind(topic: str) -> str:

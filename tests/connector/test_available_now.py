@@ -16,7 +16,7 @@ from rocketpy.broker_core.clock import ManualClock, SystemClock
 from rocketpy.broker_core.errors import RebalanceError, StoreLockedError
 from rocketpy.connector.membership import QueuesHeldError
 from rocketpy.connector.store import backend as store_backend
-from rocketpy.connector.store.backend import store_of
+from rocketpy.connector.store.backend import StoreBackend
 
 MakeStream = Callable[..., Stream]
 
@@ -81,7 +81,8 @@ def test_a_member_waits_for_the_lock_and_says_so(
 ) -> None:
     query = Query(store, "a")
     query.reader.prepareForTriggerAvailableNow()
-    backend = store_of(query.reader._backend)
+    backend = query.reader._backend
+    assert isinstance(backend, StoreBackend)
     unlocked = backend.locked
     monkeypatch.setattr(backend, "locked", locked_elsewhere)
     when_it_waits(query, lambda: monkeypatch.setattr(backend, "locked", unlocked))

@@ -23,7 +23,7 @@ from rocketpy.broker_core.errors import MemberReplacedError, RebalanceError
 from rocketpy.connector.data_loss import DataLossError
 from rocketpy.connector.lease import THREAD_NAME
 from rocketpy.connector.store import backend as store_backend
-from rocketpy.connector.store.backend import store_of
+from rocketpy.connector.store.backend import StoreBackend
 
 
 @pytest.fixture
@@ -266,7 +266,8 @@ def test_a_member_without_a_lease_plans_nothing_while_the_store_is_locked(
     query = Query(store, "a")
     query.batch()
     send(store, "new")
-    backend = store_of(query.reader._backend)
+    backend = query.reader._backend
+    assert isinstance(backend, StoreBackend)
     monkeypatch.setattr(backend, "locked", locked_elsewhere)
     assert query.batch() == [("orders", 0, 10, 11)]
     later = ManualClock()

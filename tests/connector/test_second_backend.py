@@ -130,6 +130,27 @@ def test_keys_find_the_message_of_the_broker_that_has_it() -> None:
     assert found == expected(A0, first=1, last=2)
 
 
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"view": "queues", "topic": "orders"}, "view"),
+        ({"view": "index"}, "view"),
+        ({"view": "groups"}, "view"),
+        ({"scan": "commitlog"}, "scan"),
+        ({"topic": "orders", "startingLogOffset": "0"}, "startingLogOffset"),
+        ({"topic": "orders", "endingLogOffset": "9"}, "endingLogOffset"),
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_a_place_without_files_says_which_option_needs_them(
+    given: dict[str, str], option: str
+) -> None:
+    asked = ReadOptions.parse({"path": "/nowhere"} | given)
+    reader = BatchReader(asked, spark_schema(asked.view, None))
+    with pytest.raises(OptionError, match=f"'{option}'.* needs the files of a store"):
+        reader.partitions()
+
+
 # --- streams -------------------------------------------------------------------------------------
 
 
@@ -157,6 +178,12 @@ def test_available_now_ends_with_what_was_there(place: MemoryBackend) -> None:
     end = query.reader.latestOffset(query.at, ReadAllAvailable())
     place.send(A0, "later")
     assert query.reader.latestOffset(end, ReadAllAvailable()) == end
+
+
+@pytest.mark.usefixtures("place")
+def test_a_stream_of_queue_entries_needs_files() -> None:
+    with pytest.raises(OptionError, match=r"'view'.* needs the files of a store"):
+        Query(view="queues", columns="queue_offset").run()
 
 
 # --- groups --------------------------------------------------------------------------------------

@@ -11,11 +11,15 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from tests.connector.conftest import Load
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.java_hash import index_key_hash, string_hash
+from rocketpy.connector.read_options import ReadOptions
+from rocketpy.connector.schema import spark_schema
+from rocketpy.connector.stream_reader import StreamReader
 
 T0 = 1_700_000_000_000
 COUNT = 12
@@ -52,6 +56,17 @@ def test_queue_entries_are_those_of_the_messages(load: Load) -> None:
     messages = load(topicPattern=".*", columns=PLACE)
     keys = ["topic", "queue_id", "queue_offset"]
     assert_df_equality(entries.sort(keys), messages.sort(keys), ignore_nullable=True)
+
+
+def test_a_stream_reads_queue_entries(store: rocketpy.Store) -> None:
+    named = {"path": str(store.path), "view": "queues", "topic": "orders"}
+    options = ReadOptions.parse(named | {"startingOffsets": "earliest"})
+    reader = StreamReader(options, spark_schema("queues", None))
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    batches = [each for part in reader.partitions(start, end) for each in reader.read(part)]
+    assert sum(batch.num_rows for batch in batches) == COUNT
+    assert {batch.schema.names[-1] for batch in batches} == {"tag_code"}
 
 
 def test_queue_entries_have_the_hash_of_the_tag(load: Load) -> None:

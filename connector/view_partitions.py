@@ -1,37 +1,77 @@
-"""What tasks read of a store alone: queue entries, its log, index files and small tables."""
+"""What tasks read of a place besides messages: queue entries, its log, index files, small tables.
+
+Only a place that has the files of a store has these: see Views in backend.py.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
 
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.connector.backend import Backend, Views
+from rocketpy.connector.backends import opened
 from rocketpy.connector.data_loss import report
 from rocketpy.connector.filters import columns_asked, matching, with_columns
-from rocketpy.connector.partitions import SourcePartition
+from rocketpy.connector.options import OptionError
+from rocketpy.connector.partitions import QueuePartition, SourcePartition
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.read_options import ReadOptions
-from rocketpy.connector.store import views
-from rocketpy.connector.store.backend import StoreBackend, open_store
 
 log = logging.getLogger(__name__)
 
 _LOG_STRETCH = 128 << 20  # bytes of the commit log a task, as Spark cuts files
 
 
-def store_partitions(options: ReadOptions, backend: StoreBackend) -> Iterable[SourcePartition]:
+def views_of(options: ReadOptions, backend: Backend) -> Views:
+    """Return what there is to read besides messages in the place that the options name.
+
+    Raises:
+        OptionError: an option asks for it, and this place has none.
+    """
+    views = backend.views()
+    if views is None:
+        reason = "needs the files of a store, which this place does not have"
+        raise OptionError(_asking(options), f"{reason}; give the 'path' of one, or leave it out")
+    return views
+
+
+def _asking(options: ReadOptions) -> str:
+    """Return the option that asks for more than messages."""
+    if options.scans_log:
+        return "scan"
+    if options.view != "messages":
+        return "view"
+    return "startingLogOffset" if options.log_start is not None else "endingLogOffset"
+
+
+def range_partition(
+    options: ReadOptions, backend: Backend
+) -> type[QueuePartition] | type[EntryPartition]:
+    """Return what reads ranges of queues: their messages, or their entries.
+
+    Raises:
+        OptionError: entries are asked for, and this place has none.
+    """
+    if options.view != "queues":
+        return QueuePartition
+    views_of(options, backend)
+    return EntryPartition
+
+
+def view_partitions(options: ReadOptions, views: Views) -> Iterable[SourcePartition]:
     """Return what tasks read of a view that needs no queue."""
     if options.scans_log:
-        start = backend.log_start() if options.log_start is None else options.log_start
-        end = backend.boundary(options.log_end, skip_damage=not options.fail_on_damage)
+        start = views.log_start() if options.log_start is None else options.log_start
+        end = views.boundary(options.log_end, skip_damage=not options.fail_on_damage)
         return _stretches(start, end, options.min_partitions or 1)
     if options.view == "index":
-        return [IndexPartition(name) for name in backend.store.index_names()]
+        return [IndexPartition(name) for name in views.index_names()]
     return [TablePartition(options.view)]
 
 
@@ -43,33 +83,21 @@ def _stretches(start: int, end: int, at_least: int) -> Iterator[LogPartition]:
         yield LogPartition(first, last, end)
 
 
-class StorePartition(SourcePartition):
-    """A part of a view of a store."""
-
-    def open(self, options: ReadOptions) -> AbstractContextManager[StoreBackend]:
-        """Open the store, in a task.
-
-        Raises:
-            OtherStoreError: it is not the one that the planner saw: the path is not shared.
-        """
-        return closing(open_store(options.path, self.seen))
-
-
 @dataclass
-class EntryPartition(StorePartition):
+class EntryPartition(SourcePartition):
     """Queue entries in ranges of queues, one after the other."""
 
     ranges: tuple[QueueRange, ...]
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield the entries of all ranges."""
-        with self.open(options) as backend:
+        with _views(options, self.seen) as views:
             for part in self.ranges:
-                yield from views.queue_entries(backend, part, options.tags)
+                yield from views.queue_entries(part, options.tags)
 
 
 @dataclass
-class LogPartition(StorePartition):
+class LogPartition(SourcePartition):
     """A stretch of the commit log: the records that begin in it."""
 
     start: int
@@ -80,13 +108,14 @@ class LogPartition(StorePartition):
         """Yield them in log order; go on behind what retention deletes meanwhile."""
         wide = with_columns(columns, *columns_asked(options))
         start, log_end = self.start, self.log_end
-        with self.open(options) as backend:
+        with opened(options, self.seen) as backend:
+            views = views_of(options, backend)
             while start < self.end:
-                lost = backend.lost_before(start, self.end)
+                lost = views.lost_before(start, self.end)
                 report(lost, fail=options.fail_on_loss)
-                start = max(start, backend.log_start()) if lost else start
+                start = max(start, views.log_start()) if lost else start
                 try:
-                    read = backend.scan(
+                    read = views.scan(
                         *(start, self.end, log_end, wide),
                         sql=options.sql,
                         decompress=options.decompress,
@@ -101,28 +130,35 @@ class LogPartition(StorePartition):
                         raise
                     else:
                         log.warning("passed over: %s", cause)
-                        start = backend.next_record(cause.offset + 1, log_end)
+                        start = views.next_record(cause.offset + 1, log_end)
 
 
 @dataclass
-class IndexPartition(StorePartition):
+class IndexPartition(SourcePartition):
     """One index file."""
 
     name: str
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield its entries."""
-        with self.open(options) as backend:
-            yield from views.index_entries(backend, self.name)
+        with _views(options, self.seen) as views:
+            yield from views.index_entries(self.name)
 
 
 @dataclass
-class TablePartition(StorePartition):
+class TablePartition(SourcePartition):
     """All of a small view."""
 
     view: str
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield it as one batch."""
-        with self.open(options) as backend:
-            yield views.TABLES[self.view](backend)
+        with _views(options, self.seen) as views:
+            yield views.table(self.view)
+
+
+@contextmanager
+def _views(options: ReadOptions, seen: object) -> Iterator[Views]:
+    """Open the place that the planner saw, in a task."""
+    with opened(options, seen) as backend:
+        yield views_of(options, backend)
