@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -181,8 +181,8 @@ class Views(Protocol):
     def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
         """Return one of the small views; how long messages wait is told by the clock, or a time."""
 
-    def group_names(self) -> set[str]:
-        """Return the groups that committed offsets."""
+    def group_names(self, topic: str | None = None) -> set[str]:
+        """Return the groups that committed offsets, of a topic or of any."""
 
 
 class Backend(PlanningBackend, Messages, Protocol):
@@ -203,6 +203,40 @@ class Backend(PlanningBackend, Messages, Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+
+
+class StagedCopies(NamedTuple):
+    """What one task staged of messages that go back to their group."""
+
+    name: str  # under which a commit finds it
+    retried: int
+    dead: int
+
+
+class SendingBack(Protocol):
+    """What sends messages back to their group: staged by tasks, stored by a commit. Goes to tasks.
+
+    A batch of a named writer is sent back once, however often it comes.
+    """
+
+    def is_done(self, writer: str | None, number: int) -> bool:
+        """Whether this batch of this writer was sent back before.
+
+        Raises:
+            StaleBatchError: a later batch was, so that this is no replay.
+        """
+
+    def stage(self, transaction: str, positions: pa.Table) -> StagedCopies:
+        """Stage copies of the messages that the rows name, in a task.
+
+        Columns: `topic`, `queue_id`, `queue_offset`, `cause`, and `broker`, which may be null.
+        """
+
+    def commit(self, staged: Sequence[StagedCopies], writer: str | None, number: int) -> bool:
+        """Store what tasks staged; return whether it was new."""
+
+    def remove(self, transaction: str) -> None:
+        """Remove what was staged in a transaction."""
 
 
 class Writing(Protocol):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING
 
-from rocketpy.connector.backend import Backend, Writing
+from rocketpy.connector.backend import Backend, SendingBack, Writing
 from rocketpy.connector.read_options import ReadOptions
 
 if TYPE_CHECKING:
@@ -45,3 +46,15 @@ def writing_of(options: WriteOptions) -> Writing:
     from rocketpy.connector.store.writing import store_writing
 
     return store_writing(options)
+
+
+def sending_back_of(path: str | os.PathLike[str], *, group: str, delay_level: int) -> SendingBack:
+    """Return what sends messages back to a group of the place that is named: a store's folder.
+
+    Raises:
+        StoreNotFoundError: there is no store at the path.
+        GroupNameError, MessageRefusedError: the group cannot send back.
+    """
+    from rocketpy.connector.store.sending_back import store_sending_back
+
+    return store_sending_back(path, group, delay_level)

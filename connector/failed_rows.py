@@ -1,8 +1,8 @@
 """`rocketpy.send_back`: rows that a query could not deal with go back to their group.
 
 Tasks read the original messages by their position and stage copies; the driver commits all of them
-at once, and a batch that Spark runs again once only (storage/batches/ledger.py). The rules are
-those of broker_core/retry: retry topic with a growing delay, in the end the dead letters.
+at once, and a batch that Spark runs again once only. Where the messages are, and by which rules
+they are sent back, is for what the backend gives: see SendingBack in backend.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import threading
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -21,20 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegralType, StringType
 
-from rocketpy.broker_core.clock import SystemClock
-from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
-from rocketpy.broker_core.intake.staged import commit
-from rocketpy.broker_core.retry.rules import CAUSE_LIMIT, RetryRule
-from rocketpy.broker_core.retry.settings import group_settings
-from rocketpy.broker_core.retry.stage import CopyStage
-from rocketpy.broker_core.retry.tables import stage_sent_back
-from rocketpy.broker_core.storage.batches.commit import StagedBatch
-from rocketpy.broker_core.storage.batches.ledger import read_ledger
-from rocketpy.broker_core.storage.batches.staging import remove_staged
-from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
-from rocketpy.broker_core.storage.store import MessageStore
-from rocketpy.broker_core.store_path import store_path
+from rocketpy.broker_core.retry.rules import CAUSE_LIMIT
+from rocketpy.connector.backend import SendingBack, StagedCopies
+from rocketpy.connector.backends import sending_back_of
 from rocketpy.connector.worker import tuned_task
 
 POSITION = {"topic": StringType, "queue_id": IntegralType, "queue_offset": IntegralType}
@@ -76,30 +65,26 @@ def send_back(
         StoreNotFoundError: there is no store at `path`.
     """
     _check_columns(df)
-    root = store_path(path).absolute()
-    rule = _rule(root, group, delay_level)
+    sending = sending_back_of(path, group=group, delay_level=delay_level)
     call = _Call.of(df.sparkSession, group, app_id, batch_id)
     call.refuse_twice()
-    if read_ledger(root).is_replay(call.writer, call.number):
+    if sending.is_done(call.writer, call.number):
         sent = SentBackRows(0, 0)
     else:
-        job = _Job(root, identity_of(root), uuid.uuid4().hex, rule)
+        job = _Job(sending, uuid.uuid4().hex)
         try:
             sent = _send_back(_positions(df, cause), job, call)
         finally:
-            remove_staged(root, [job.transaction])
+            sending.remove(job.transaction)
     call.note()
     return sent
 
 
 def _send_back(positions: DataFrame, job: _Job, call: _Call) -> SentBackRows:
-    staged = [json.loads(row[0]) for row in _staged(positions, job).collect()]
-    files = [Path(each["path"]) for each in staged]
-    retried, dead = (sum(each[name] for each in staged) for name in ("retried", "dead"))
-    topics = {job.rule.retry_topic: job.rule.group.retry_queues} if retried else {}
-    batch = StagedBatch(files=files, writer=call.writer, number=call.number)
-    is_new = bool(files) and commit(job.root, batch, topics=topics)
-    return SentBackRows(retried, dead) if is_new else SentBackRows(0, 0)
+    staged = [StagedCopies(*json.loads(row[0])) for row in _staged(positions, job).collect()]
+    if not job.sending.commit(staged, call.writer, call.number):
+        return SentBackRows(0, 0)
+    return SentBackRows(sum(each.retried for each in staged), sum(each.dead for each in staged))
 
 
 def _check_columns(df: DataFrame) -> None:
@@ -110,19 +95,6 @@ def _check_columns(df: DataFrame) -> None:
         if not isinstance(df.schema[name].dataType, type_):
             found = df.schema[name].dataType.simpleString()
             raise ColumnError(name, f"is {found}; keep it as the source gives it")
-
-
-def _rule(root: Path, group: str, delay_level: int) -> RetryRule:
-    reading = MessageStore(root, StoreConfig(), clock=SystemClock(), read_only=True)
-    settings, config = reading.groups.get(group), reading.config
-    reading.close()
-    if settings is None:
-        store = MessageStore(root, StoreConfig(), clock=SystemClock())
-        try:
-            settings = group_settings(store, group)
-        finally:
-            store.close()
-    return RetryRule(group=settings, config=config, delay_level=delay_level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +157,8 @@ def _positions(df: DataFrame, cause: str | Column | None) -> DataFrame:
 class _Job:
     """What a task needs to know."""
 
-    root: Path
-    store: StoreIdentity
+    sending: SendingBack
     transaction: str
-    rule: RetryRule
 
 
 def _staged(positions: DataFrame, job: _Job) -> DataFrame:
@@ -217,9 +187,6 @@ def _staged(positions: DataFrame, job: _Job) -> DataFrame:
 
 def _stage(job: _Job, *columns: pa.Array) -> str:
     """Stage copies of the messages that the rows name; runs in a task."""
-    require_same(job.root, job.store)
-    with tuned_task(), CopyStage(root=job.root, transaction=job.transaction) as stage:
-        table = pa.table(list(columns), names=_COLUMNS)
-        retried, dead = stage_sent_back(stage, job.rule, table)
-        file = stage.finish()
-    return json.dumps({"path": str(file), "retried": retried, "dead": dead})
+    with tuned_task():
+        staged = job.sending.stage(job.transaction, pa.table(list(columns), names=_COLUMNS))
+    return json.dumps(staged)

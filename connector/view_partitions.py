@@ -47,7 +47,9 @@ def _asking(options: ReadOptions) -> str:
         return "scan"
     if options.view != "messages":
         return "view"
-    return "startingLogOffset" if options.log_start is not None else "endingLogOffset"
+    if options.log_start is not None:
+        return "startingLogOffset"
+    return "endingLogOffset" if options.log_end is not None else "path"
 
 
 def range_partition(
@@ -91,7 +93,7 @@ class EntryPartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield the entries of all ranges."""
-        with _views(options, self.seen) as views:
+        with opened_views(options, self.seen) as views:
             for part in self.ranges:
                 yield from views.queue_entries(part, options.tags)
 
@@ -141,7 +143,7 @@ class IndexPartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield its entries."""
-        with _views(options, self.seen) as views:
+        with opened_views(options, self.seen) as views:
             yield from views.index_entries(self.name)
 
 
@@ -153,12 +155,16 @@ class TablePartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield it as one batch."""
-        with _views(options, self.seen) as views:
+        with opened_views(options, self.seen) as views:
             yield views.table(self.view)
 
 
 @contextmanager
-def _views(options: ReadOptions, seen: object) -> Iterator[Views]:
-    """Open the place that the planner saw, in a task."""
+def opened_views(options: ReadOptions, seen: object = None) -> Iterator[Views]:
+    """Open a place for what it has besides messages; `seen` is the one that the planner saw.
+
+    Raises:
+        OptionError: the place that the options name has none.
+    """
     with opened(options, seen) as backend:
         yield views_of(options, backend)

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.delay.progress import Mark, StagedMove, level_source, mark_of
 from rocketpy.broker_core.delay.restoring import Restoring
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.batches.staging import StagedFile
-from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 

@@ -6,13 +6,13 @@ I4  Entry n belongs to the record whose queue offset is n; entries are written i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.disk import Disk, DiskFile
 from rocketpy.broker_core.storage.file_sequence import FileSequence
@@ -199,14 +199,3 @@ class ConsumeQueue:
         """Make all entries from `offset` on unwritten."""
         self._written_end = self._known_end = 0
         self.files.zero_from(offset * QUEUE_UNIT_SIZE)
-
-
-def first_false(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first number from `low` to `high` for which it does not hold, by bisection."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low

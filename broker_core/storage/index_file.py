@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.lazy import lazy_property
-from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.index_slots import ChosenSlots, MappedSlots, SlotRuns
 from rocketpy.broker_core.storage.layout import (

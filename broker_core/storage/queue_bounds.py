@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import QueueOffset
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, first_false
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import Range, StoreParts
 from rocketpy.broker_core.storage.published import look

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import PhysicalOffset
@@ -24,7 +25,7 @@ from rocketpy.broker_core.storage.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, first_false
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
 from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.layout import CUT, QUEUE_UNIT_SIZE, file_name

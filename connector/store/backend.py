@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.config import StoreConfig
@@ -29,7 +30,6 @@ from rocketpy.broker_core.rebalance.broadcast import (
 )
 from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
-from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
 from rocketpy.broker_core.storage.layout import COMMIT_LOG, FILLER_SIZE
@@ -274,9 +274,10 @@ class StoreBackend(LogBackend):
         """Return one of the small views; how long messages wait is told by the clock, or a time."""
         return views.groups(self, now_ms) if view == "groups" else views.topics(self)
 
-    def group_names(self) -> set[str]:
-        """Return the groups that committed offsets."""
-        return {group for group, *_ in self.store.offsets.all()}
+    def group_names(self, topic: str | None = None) -> set[str]:
+        """Return the groups that committed offsets, of a topic or of any."""
+        committed = self.store.offsets.all()
+        return {group for group, of, *_ in committed if topic in (None, of)}
 
     def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
         """Return the first offset of a queue whose record begins at a place of the log or later."""

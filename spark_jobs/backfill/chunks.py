@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rocketpy.broker_core.storage.consume_queue import first_false
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
 
 _SPOTS = 16  # of a chunk, to see which topics are in it

@@ -20,7 +20,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rocketpy.broker_core.errors import CorruptStoreError
-from rocketpy.broker_core.storage.layout import COMMIT_LOG, file_name
 from rocketpy.spark_jobs.backfill.chunks import Chunk, chunks_by_log, chunks_by_queues
 from rocketpy.spark_jobs.backfill.copying import ChunkCopy
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
@@ -196,9 +195,8 @@ class BackfillRun:
             raise cause
         if found and not self.settings.skip_damaged:
             at = found[0].start
-            file = f"{self.path}/{COMMIT_LOG}/{file_name(at - at % store_log.file_size)}"
             reason = f"no sound record up to {found[0].end}; skip_damaged goes on behind it"
-            raise CorruptStoreError(file, at, reason) from cause
+            raise CorruptStoreError(store_log.file_of(at), at, reason) from cause
         return [Stretch(damage.start, damage.end) for damage in found]
 
     def _note_gap(self, start: int, end: int, cause: Exception | None = None) -> None:

@@ -15,14 +15,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNotFoundError
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import TopicTable
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, first_false
-from rocketpy.broker_core.storage.layout import CONFIG, QUEUE_UNIT_SIZE
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
+from rocketpy.broker_core.storage.layout import COMMIT_LOG, CONFIG, QUEUE_UNIT_SIZE, file_name
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store.backend import StoreBackend
@@ -70,10 +71,10 @@ class StoreLog:
         """Let go of all files."""
         self._backend.close()
 
-    @property
-    def file_size(self) -> int:
-        """How many bytes each file of the log has."""
-        return self._backend.store.config.commit_log_file_size
+    def file_of(self, physical_offset: int) -> str:
+        """Return the file of the log that has a place."""
+        size = self._backend.store.config.commit_log_file_size
+        return f"{self.path}/{COMMIT_LOG}/{file_name(physical_offset - physical_offset % size)}"
 
     def begin(self) -> int:
         """Return where the log begins now."""

@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit, first_false
+from rocketpy.broker_core.bisection import first_false
+from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT, QUEUE_UNIT_STRUCT
 

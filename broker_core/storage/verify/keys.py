@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.codec.decoder import topics
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.sys_flags import indexed
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.property_names import TAGS
-from rocketpy.broker_core.storage.consume_queue import first_false
 from rocketpy.broker_core.storage.index_file import IndexFile, seconds_since
 from rocketpy.broker_core.storage.layout import INDEX_ENTRY
 from rocketpy.broker_core.storage.parts import StoreParts
