@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -20,15 +20,16 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.clock import SystemClock
-from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.levels import LevelRange, due_ranges, stage_range
 from rocketpy.broker_core.delay.progress import level_source, read_marks
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
-from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
-from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.connector.worker import make_ready
+from rocketpy.spark_jobs.store_folder import SeenFolder, open_folder
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.storage.store import MessageStore
 
 FORMAT = "rocketpy-levels"
 _SCHEMA = "level int, start bigint, end bigint, rows bigint, path string, damage string"
@@ -80,7 +81,7 @@ class RangePartition(InputPartition):
     """What one task stages."""
 
     range: LevelRange
-    store: StoreIdentity
+    folder: SeenFolder
 
 
 class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -99,7 +100,7 @@ class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @lazy_property
     def _store(self) -> MessageStore:
-        return MessageStore(Path(self._path), StoreConfig(), clock=SystemClock(), read_only=True)
+        return open_folder(Path(self._path))
 
     def _now(self) -> int:
         return self._now_ms if self._now_ms is not None else SystemClock().now_ms()
@@ -123,13 +124,13 @@ class LevelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the ranges between two offsets, those of deep levels cut."""
-        seen = identity_of(self._store.root)
+        seen = SeenFolder.at(self._store.root)
         return [RangePartition(part, seen) for part in cut(start, end, self._task_rows)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Stage one range. Runs in a task."""
         assert isinstance(partition, RangePartition)
-        require_same(Path(self._path), partition.store)
+        partition.folder.require()
         context = TaskContext.get()
         batch = context.getLocalProperty("streaming.sql.batchId") if context else None
         row: dict[str, Any] = {**partition.range._asdict(), "rows": 0}

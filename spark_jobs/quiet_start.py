@@ -19,9 +19,9 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from rocketpy.broker_core.errors import RocketPyError, StoreNotFoundError
-from rocketpy.broker_core.storage.existing import is_store
+from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.connector.session import start_spark
+from rocketpy.spark_jobs.store_folder import require_store
 
 _STDERR = 2
 
@@ -112,8 +112,7 @@ def job_spark(path: Path, cores: int | str = "*", **how: bool) -> Iterator[Spark
     Raises:
         StoreNotFoundError: there is no store; Spark was not started.
     """
-    if not is_store(path):
-        raise StoreNotFoundError(path)
+    require_store(path)
     with quiet_spark(cores, **how) as spark:
         yield spark
 

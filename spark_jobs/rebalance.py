@@ -13,12 +13,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from rocketpy.broker_core.clock import SystemClock
-from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import CorruptStoreError, ReadOnlyStoreError, RebalanceError
 from rocketpy.broker_core.metadata.names import check_group_name
 from rocketpy.broker_core.rebalance.assignment import Move, moves, next_generation
@@ -30,10 +28,11 @@ from rocketpy.broker_core.rebalance.generation import (
 )
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.rebalance.situation import StoreSurvey
-from rocketpy.broker_core.storage.identity import identity_of, require_same
-from rocketpy.broker_core.storage.lock import locked
-from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.store_path import store_path
+from rocketpy.spark_jobs.store_folder import SeenFolder, locked_folder, open_folder
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.storage.store import MessageStore
 
 MADE_BY = "job"
 MADE, SAME, REFUSED, DESERTED, OVERTAKEN = "made", "same", "refused", "deserted", "overtaken"
@@ -86,7 +85,7 @@ def rebalance(
     if strategy is not None:
         parse_strategy(strategy)
     folder = store_path(path).absolute()
-    store = _look(folder)
+    store = open_folder(folder)
     known = _registry(store).groups()
     for group in groups or ():
         check_group_name(group)
@@ -108,7 +107,7 @@ def publish(store: MessageStore, planned: Sequence[PlannedGroup]) -> set[str]:
         for outcome, generation in planned
         if generation is not None
     }
-    lock = partial(locked, store.root, _LOCK_WAIT_S)
+    lock = partial(locked_folder, store.root, _LOCK_WAIT_S)
     return publish_generations(store.root, made, store.disk, lock)
 
 
@@ -121,10 +120,10 @@ def _plan(
     # No more than there are cores: each task reads the offsets of all groups, one file.
     tasks = max(1, min(len(groups) // _GROUPS_A_TASK, context.defaultParallelism))
     slices = context.parallelize(groups, tasks)
-    seen = identity_of(Path(path))
+    seen = SeenFolder.at(Path(path))
 
     def plan(names: Iterable[str]) -> list[PlannedGroup]:
-        require_same(Path(path), seen)
+        seen.require()
         return plan_groups(path, names, strategy)
 
     planned = slices.mapPartitions(plan).collect()
@@ -133,13 +132,9 @@ def _plan(
 
 def plan_groups(path: str, groups: Iterable[str], strategy: str | None) -> list[PlannedGroup]:
     """Return what is to become of some groups. Runs in a task; reads the store, writes nothing."""
-    store = _look(path)
+    store = open_folder(Path(path))
     registry, survey = _registry(store), StoreSurvey(store)
     return [_plan_group(group, registry, survey, strategy) for group in groups]
-
-
-def _look(path: str | Path) -> MessageStore:
-    return MessageStore(Path(path), StoreConfig(), clock=SystemClock(), read_only=True)
 
 
 def _registry(store: MessageStore) -> Registry:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -26,7 +26,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rocketpy.broker_core.clock import SystemClock
-from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.delay.delivery import LEASE, Deliverer
 from rocketpy.broker_core.delay.lease import DEFAULT_MS, Lease
 from rocketpy.broker_core.delay.progress import StagedMove, commit_moves, level_source, publish
@@ -34,12 +33,13 @@ from rocketpy.broker_core.errors import (
     CorruptStoreError,
     DeliveryMovedError,
     StoreError,
-    StoreNotFoundError,
 )
-from rocketpy.broker_core.storage.existing import is_store
-from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.store_path import store_path
 from rocketpy.spark_jobs.level_source import FORMAT, LevelSource
+from rocketpy.spark_jobs.store_folder import open_folder, require_store
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)
 
@@ -83,10 +83,9 @@ class Redelivery:
             LeaseLostError: another took over, as this one had been silent for too long.
             CorruptStoreError: records of a level are damaged; the others were delivered.
         """
-        if not is_store(self.path):
-            raise StoreNotFoundError(self.path)
+        require_store(self.path)
         self.spark.dataSource.register(LevelSource)
-        store = MessageStore(self.path, StoreConfig(), clock=SystemClock())
+        store = open_folder(self.path, read_only=False)
         try:
             lease = Lease(store, LEASE, "job", self.lease_ms)
             with lease.kept():

@@ -14,12 +14,11 @@ from pyspark.sql import functions as F
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
 from rocketpy.broker_core.metadata.names import is_system_topic
 from rocketpy.broker_core.retry.journal import Journal, held_journal, read_journal
-from rocketpy.broker_core.storage.layout import REPLAYS
 from rocketpy.broker_core.store_path import is_uri
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
 from rocketpy.spark_jobs.replay_run import Progress, ReplayRun
-from rocketpy.spark_jobs.replay_tasks import opened
+from rocketpy.spark_jobs.store_folder import opened, replay_audit_of
 
 _SAMPLE = 10
 
@@ -63,7 +62,7 @@ def replay(
     check(letters, to, limit, rate)
     known = read_journal(letters.root, letters.group)
     elsewhere = _elsewhere(letters.group, audit, known)
-    location = elsewhere or f"{letters.root / REPLAYS / letters.group}.audit"
+    location = elsewhere or replay_audit_of(letters.root, letters.group)
     if dry_run:
         trail = ReplayAudit(spark, location, known.id if known else "")
         return _would(trail, trail.without_replayed(letters.frame(spark)), to, limit)

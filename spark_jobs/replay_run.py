@@ -21,15 +21,17 @@ from pyspark.sql import functions as F
 
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.errors import MessageRefusedError, StoreError, TopicNotFoundError
-from rocketpy.broker_core.intake.staged import commit
 from rocketpy.broker_core.retry.journal import Chunk, ReplayJournal
 from rocketpy.broker_core.retry.replay import ReplayRule
-from rocketpy.broker_core.storage.batches.commit import StagedBatch
-from rocketpy.broker_core.storage.batches.ledger import read_ledger
-from rocketpy.broker_core.storage.batches.staging import remove_staged
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
-from rocketpy.spark_jobs.replay_tasks import ReplayTasks, opened
+from rocketpy.spark_jobs.replay_tasks import ReplayTasks
+from rocketpy.spark_jobs.store_folder import (
+    commit_staged,
+    last_number,
+    opened,
+    remove_transactions,
+)
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class ReplayRun:
         if chunk is None:
             return 0
         count = 0
-        if read_ledger(self.letters.root).last_number(self._writer) >= chunk.number:
+        if last_number(self.letters.root, self._writer) >= chunk.number:
             described = self._tasks(chunk, {}).described(chunk.positions())
             if described is not None:
                 self.audit.append(described, chunk)
@@ -112,7 +114,7 @@ class ReplayRun:
         return {topic: known[topic].write_queues for topic in names}
 
     def _chunks(self, selected: pa.Table, size: int) -> Iterator[Chunk]:
-        known = read_ledger(self.letters.root).last_number(self._writer)
+        known = last_number(self.letters.root, self._writer)
         number = max(known, self.audit.last_chunk())
         queue_ids, offsets = (
             selected[name].to_numpy().astype(np.int64) for name in ("queue_id", "queue_offset")
@@ -134,11 +136,11 @@ class ReplayRun:
         self.journal.begin(chunk)
         try:
             files, described = tasks.staged(chunk.positions())
-            batch = StagedBatch(files=files, writer=self._writer, number=chunk.number)
-            if not commit(self.letters.root, batch):
+            root, number = self.letters.root, chunk.number
+            if not commit_staged(root, files, writer=self._writer, number=number):
                 raise StoreError(f"chunk {chunk.number} of {self._writer!r} is in the log already")
         finally:
-            remove_staged(self.letters.root, [tasks.transaction])
+            remove_transactions(self.letters.root, [tasks.transaction])
         self.audit.append(described, chunk)
         self.journal.done()
 

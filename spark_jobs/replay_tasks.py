@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,31 +12,17 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.codec.gather import Ints
-from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.broker_core.retry.stage import CopyStage
-from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
-from rocketpy.broker_core.storage.store import MessageStore
-
-
-@contextmanager
-def opened(root: Path) -> Iterator[MessageStore]:
-    """Open a store to be read."""
-    store = MessageStore(root, StoreConfig(), clock=SystemClock(), read_only=True)
-    try:
-        yield store
-    finally:
-        store.close()
+from rocketpy.spark_jobs.store_folder import SeenFolder, opened
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     """What a task needs to know."""
 
-    root: Path
-    store: StoreIdentity
+    folder: SeenFolder
     topic: str
     transaction: str | None  # None: nothing is staged
     rule: ReplayRule
@@ -76,17 +61,17 @@ class ReplayTasks:
         ]
         if not parts:
             return []
-        seen = identity_of(self._root)
-        job = _Job(self._root, seen, self._topic, transaction, self._rule)
+        seen = SeenFolder.at(self._root)
+        job = _Job(seen, self._topic, transaction, self._rule)
         return context.parallelize(parts, len(parts)).map(partial(_work, job)).collect()
 
 
 def _work(job: _Job, part: tuple[int, Ints]) -> tuple[str | None, bytes]:
     """Return the staged file, and an Arrow table of which messages these are; runs in a task."""
-    require_same(job.root, job.store)
+    job.folder.require()
     queue_id, offsets = part
     tables, file = [], None
-    with CopyStage(root=job.root, transaction=job.transaction or "") as stage:
+    with CopyStage(root=job.folder.path, transaction=job.transaction or "") as stage:
         for block in stage.records(job.topic, queue_id, offsets):
             tables.append(job.rule.described(block))
             if job.transaction is not None:

@@ -20,7 +20,6 @@ from pyspark.sql.types import IntegralType
 
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.property_names import CHECKSUM
-from rocketpy.broker_core.storage.batches.ledger import read_ledger
 from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
 from rocketpy.connector.writer_names import WriterName, writer_name
@@ -33,6 +32,7 @@ from rocketpy.spark_jobs.restore_settings import (
     check_target,
     settings_of,
 )
+from rocketpy.spark_jobs.store_folder import last_number
 
 if TYPE_CHECKING:  # of `typing` from Python 3.11 on
     from typing_extensions import Unpack
@@ -108,7 +108,7 @@ class _Restore:
         )
 
     def _position(self, writer: WriterName) -> int:
-        return max(read_ledger(self.store).last_number(*writer), 0)
+        return max(last_number(self.store, *writer), 0)
 
     def _rows(self) -> DataFrame:
         """Return the rows that are asked for, with `to_topic`."""

@@ -115,8 +115,7 @@ def backlog(
 
 
 def _check_committed(views: StoreViews, group: str, topic: str) -> None:
-    with views.opened() as backend:
-        known = {name for name, of, *_ in backend.store.offsets.all() if of == topic}
+    known = views.groups_of(topic)
     if group not in known:
         raise GroupNotFoundError(group, known)
 

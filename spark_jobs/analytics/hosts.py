@@ -54,7 +54,7 @@ def consumers(spark: SparkSession, store_path: StorePath) -> DataFrame:
     """
     views = StoreViews.of(spark, store_path)
     with views.opened() as backend:
-        registry = backend.registry()
+        registry = backend.members().registry()
         found = [
             (group, topic, member.name)
             for group in registry.groups()

@@ -7,7 +7,6 @@ is null where the record is damaged, or gone meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from rocketpy.broker_core.java_hash import index_key_hash
 from rocketpy.broker_core.message import KEY_SEPARATOR
-from rocketpy.connector.store.backend import StoreBackend
+from rocketpy.connector.read_options import ReadOptions
+from rocketpy.connector.view_partitions import opened_views
 
 ColumnFunction = Callable[..., Column]
 
@@ -84,8 +84,8 @@ def _key(row: dict[str, Any] | None, key_hash: int) -> str | None:
 def _read(path: str, places: pa.Array, *columns: str) -> dict[int, dict[str, Any]]:
     """Return the records by their places; they are as few as the rows of an answer."""
     wanted = np.unique(places.to_numpy(zero_copy_only=False)).astype(np.int64)
-    with closing(StoreBackend(path)) as backend:
-        rows = backend.at(wanted, ["commit_log_offset", *columns]).to_pylist()
+    with opened_views(ReadOptions(path=path)) as views:
+        rows = views.at(wanted, ["commit_log_offset", *columns]).to_pylist()
     return {row["commit_log_offset"]: row for row in rows}
 
 

@@ -7,7 +7,6 @@ entry, and hands over only what comes again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +15,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import IntegerType, LongType, StructType
 
+from rocketpy.connector.backend import Views
+from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import arrow_schema
-from rocketpy.connector.store.backend import StoreBackend
+from rocketpy.connector.view_partitions import opened_views
 
 _SCHEMA = (
     StructType()
@@ -26,7 +27,6 @@ _SCHEMA = (
     .add("place", LongType(), nullable=False)  # of the newest
 )
 _ENTRIES_OF_TASK = 8_000_000
-_AT_ONCE = 1 << 16
 
 
 @dataclass
@@ -64,25 +64,24 @@ class RepeatedReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return what each task looks for."""
-        with closing(StoreBackend(self._path)) as backend:
-            entries = sum(_entry_count(backend, name) for name in backend.store.index_names())
-            tasks = max(-(-entries // _ENTRIES_OF_TASK), 1)
-            bounds = backend.log_start(), backend.log_end(skip_damage=True)
+        with opened_views(ReadOptions(path=self._path)) as views:
+            tasks = max(-(-views.index_size() // _ENTRIES_OF_TASK), 1)
+            bounds = views.log_start(), views.log_end(skip_damage=True)
             return [HashPart(number, tasks, *bounds) for number in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the hashes of one part that come more than once."""
         if not isinstance(partition, HashPart):
             return  # a plan without partitions has a single, empty one
-        with closing(StoreBackend(self._path)) as backend:
-            hashes = [hashes for hashes, _ in _entries(backend, partition)]
+        with opened_views(ReadOptions(path=self._path)) as views:
+            hashes = [hashes for hashes, _ in _entries(views, partition)]
             found, counts = np.unique(
                 np.concatenate([np.zeros(0, np.int32), *hashes]), return_counts=True
             )
             del hashes
             found, counts = found[counts > 1], counts[counts > 1]
             places = np.zeros(len(found), np.int64)
-            for some, at in _entries(backend, partition) if len(found) else ():
+            for some, at in _entries(views, partition) if len(found) else ():
                 rows = np.minimum(np.searchsorted(found, some), len(found) - 1)
                 is_one = found[rows] == some
                 np.maximum.at(places, rows[is_one], at[is_one])
@@ -90,24 +89,14 @@ class RepeatedReader(DataSourceReader):
         yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(_SCHEMA))
 
 
-def _entry_count(backend: StoreBackend, name: str) -> int:
-    with suppress(FileNotFoundError):
-        return backend.store.index_file(name).header().count - 1
-    return 0
-
-
 def _entries(
-    backend: StoreBackend, part: HashPart
+    views: Views, part: HashPart
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
     """Yield hashes and places of the index entries of a part."""
-    for name in backend.store.index_names():
-        with suppress(FileNotFoundError):  # retention may remove it meanwhile
-            file = backend.store.index_file(name)
-            count = file.header().count
-            for first in range(1, count, _AT_ONCE):
-                entries = file.read_entries(first, min(count, first + _AT_ONCE))
-                hashes = entries["key_hash"].astype(np.int32)
-                places = entries["physical_offset"].astype(np.int64)
-                wanted = (places >= part.start) & (places < part.end)
-                wanted &= hashes % part.divisor == part.number
-                yield hashes[wanted], places[wanted]
+    for name in views.index_names():
+        for entries in views.index_entries(name):
+            hashes = entries.column("key_hash").to_numpy()
+            places = entries.column("commit_log_offset").to_numpy()
+            wanted = (places >= part.start) & (places < part.end)
+            wanted &= hashes % part.divisor == part.number
+            yield hashes[wanted], places[wanted]

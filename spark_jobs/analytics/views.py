@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rocketpy.broker_core.errors import (
     GroupNotFoundError,
-    StoreNotFoundError,
     TopicNotFoundError,
 )
 from rocketpy.broker_core.metadata.names import (
@@ -25,13 +24,15 @@ from rocketpy.broker_core.metadata.names import (
     RETRY_TOPIC_PREFIX,
     check_group_name,
 )
-from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.store_path import store_path as folder_of
-from rocketpy.connector.store import views as store_views
-from rocketpy.connector.store.backend import StoreBackend
+from rocketpy.connector.backend import Backend, Views
+from rocketpy.connector.backends import opened
+from rocketpy.connector.read_options import ReadOptions
+from rocketpy.connector.view_partitions import opened_views
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError
 from rocketpy.spark_jobs.analytics.counted import CountedSource
 from rocketpy.spark_jobs.analytics.repeated import RepeatedSource
+from rocketpy.spark_jobs.store_folder import require_store
 
 StorePath = str | os.PathLike[str]
 Topics = str | Sequence[str] | None  # a name, several, or None: all but RocketMQ's own
@@ -54,15 +55,20 @@ class StoreViews:
             StoreNotFoundError: it is none.
         """
         root = folder_of(store).absolute()
-        if not is_store(root):
-            raise StoreNotFoundError(root)
+        require_store(root)
         return cls(spark, str(root))
 
-    @contextmanager
-    def opened(self) -> Iterator[StoreBackend]:
+    def opened(self) -> AbstractContextManager[Backend]:
         """Open the store on the driver."""
-        with closing(StoreBackend(self.path)) as backend:
-            yield backend
+        return opened(self._place)
+
+    def opened_views(self) -> AbstractContextManager[Views]:
+        """Open what the store has besides messages, on the driver."""
+        return opened_views(self._place)
+
+    @property
+    def _place(self) -> ReadOptions:
+        return ReadOptions(path=self.path)
 
     def queues(self, columns: str, **options: str) -> DataFrame:
         """Return entries of consume queues: 20 bytes a message, the log is not looked at."""
@@ -96,8 +102,13 @@ class StoreViews:
 
     def groups(self, now_ms: int | None = None) -> pa.RecordBatch:
         """Return the view `groups` as it is at this moment: a row for each queue of a group."""
-        with self.opened() as backend:
-            return store_views.groups(backend, now_ms)
+        with self.opened_views() as views:
+            return views.table("groups", now_ms)
+
+    def groups_of(self, topic: str | None = None) -> set[str]:
+        """Return the groups that committed offsets, of a topic or of any."""
+        with self.opened_views() as views:
+            return views.group_names(topic)
 
     def frame(self, batch: pa.RecordBatch) -> DataFrame:
         """Return a small table of the driver's as a DataFrame."""
@@ -143,8 +154,8 @@ class StoreViews:
             GroupNotFoundError: there is none; names the nearest.
         """
         check_group_name(group)
+        known = self.groups_of()
         with self.opened() as backend:
-            known = {name for name, *_ in backend.store.offsets.all()}
             for topic in backend.topics():
                 for prefix in (RETRY_TOPIC_PREFIX, DEAD_LETTER_TOPIC_PREFIX):
                     if topic.startswith(prefix):

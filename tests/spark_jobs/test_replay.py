@@ -168,7 +168,7 @@ def test_a_run_that_fails_anywhere_is_finished_by_the_next(
 ) -> None:
     monkeypatch.setattr(replay_run, "CHUNK_ROWS", 4)
 
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise OSError("here")
 
     def run_that_fails(target: object, name: str) -> None:
@@ -177,7 +177,7 @@ def test_a_run_that_fails_anywhere_is_finished_by_the_next(
             with pytest.raises(OSError, match="here"):
                 replay(spark, letters(dead))
 
-    run_that_fails(replay_run, "commit")
+    run_that_fails(replay_run, "commit_staged")
     assert replayed(dead) == Counter()
     run_that_fails(ReplayAudit, "append")
     assert replayed(dead) == Counter("0123")  # in the log, and not in the audit
