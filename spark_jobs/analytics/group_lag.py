@@ -21,8 +21,8 @@ from rocketpy.broker_core.errors import GroupNotFoundError, TopicNotFoundError
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError, Time, time_ms, window_text
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews
 
-_QUEUE = ["consumer_group", "topic", "queue_id"]
-_SAMPLE = (*_QUEUE, "committed_offset", "end_offset", "lag", "lag_seconds")
+_QUEUE = ["topic", "broker", "queue_id"]
+_SAMPLE = ("consumer_group", *_QUEUE, "committed_offset", "end_offset", "lag", "lag_seconds")
 
 
 def lag(spark: SparkSession, store_path: StorePath, now: Time | None = None) -> DataFrame:
@@ -32,19 +32,21 @@ def lag(spark: SparkSession, store_path: StorePath, now: Time | None = None) -> 
     long the oldest message that was not consumed has been waiting). Null if the topic is gone.
     `now` is what ages are counted to: give the time of the copy for a copy of a store.
 
-    Reads `groups`, and `queues` from the committed offsets on (topic, queue_id, queue_offset,
-    store_size).
+    Reads `groups`, and `queues` from the committed offsets on (topic, broker, queue_id,
+    queue_offset, store_size).
     """
     views = StoreViews.of(spark, store_path)
     batch = views.groups(time_ms("now", now))
     positions = views.frame(batch)
     rows = [row for row in batch.to_pylist() if row["lag"]]
     if rows:
-        waiting = views.queues("topic,queue_id,queue_offset,store_size", **_ranges(rows))
-        sizes = waiting.join(F.broadcast(positions), ["topic", "queue_id"])
+        columns = ",".join([*_QUEUE, "queue_offset", "store_size"])
+        waiting = views.queues(columns, **_ranges(rows))
+        sizes = waiting.join(F.broadcast(positions), _QUEUE)
         sizes = sizes.where("queue_offset >= committed_offset AND queue_offset < end_offset")
-        sizes = sizes.groupBy(*_QUEUE).agg(F.sum("store_size").alias("size"))
-        positions = positions.join(F.broadcast(sizes), _QUEUE, "left")
+        of_group = ["consumer_group", *_QUEUE]
+        sizes = sizes.groupBy(*of_group).agg(F.sum("store_size").alias("size"))
+        positions = positions.join(F.broadcast(sizes), of_group, "left")
     else:
         positions = positions.withColumn("size", F.lit(0).cast("long"))
     known = F.when(F.col("lag").isNotNull(), F.coalesce("size", F.lit(0)))
@@ -65,11 +67,11 @@ def _ranges(rows: list[dict[str, Any]]) -> dict[str, str]:
     starts: dict[str, dict[str, int]] = defaultdict(dict)
     ends: dict[str, dict[str, int]] = defaultdict(dict)
     for row in rows:
-        topic, queue = row["topic"], str(row["queue_id"])
+        topic, queue = row["topic"], f"{row['broker']}:{row['queue_id']}"
         first = max(row["committed_offset"], row["min_offset"])
         starts[topic][queue] = min(first, starts[topic].get(queue, first))
         ends[topic][queue] = row["end_offset"]
-    queues = {topic: [int(queue) for queue in ids] for topic, ids in starts.items()}
+    queues = {topic: [*keys] for topic, keys in starts.items()}
     options = {"queues": queues, "startingOffsets": starts, "endingOffsets": ends}
     return {name: json.dumps(value) for name, value in options.items()}
 
@@ -131,8 +133,8 @@ def record_lag(
     """Append to a table how far every group is behind now, queue by queue.
 
     Call it as often as you want to know it, from a scheduler or from `foreachBatch`. Columns:
-    sampled_at, consumer_group, topic, queue_id, committed_offset, end_offset, lag, lag_seconds.
-    With `format="delta"` an append is seen whole or not at all.
+    sampled_at, consumer_group, topic, broker, queue_id, committed_offset, end_offset, lag,
+    lag_seconds. With `format="delta"` an append is seen whole or not at all.
 
     Reads `groups`.
     """
@@ -188,7 +190,7 @@ def lag_over_time(
 
 def _last_of_windows(rows: DataFrame, length: str) -> DataFrame:
     last = F.max_by(F.struct("lag", "lag_seconds"), "sampled_at").alias("last")
-    by_queue = rows.groupBy("topic", "queue_id", F.window("sampled_at", length)).agg(
+    by_queue = rows.groupBy(*_QUEUE, F.window("sampled_at", length)).agg(
         last, F.count_distinct("sampled_at").alias("samples")
     )
     return (

@@ -28,11 +28,11 @@ def queue_skew(spark: SparkSession, store_path: StorePath, topics: Topics = None
     Columns: topic, queues, messages, largest_queue (its id), largest_share, max_over_mean, gini;
     the measures are defined in this module. Topics without a message are left out.
 
-    Reads `queues` (topic, queue_id) and `topics` (topic, queues).
+    Reads `queues` (topic, broker, queue_id) and `topics` (topic, queues).
     """
     views = StoreViews.of(spark, store_path)
-    rows = views.counted("queues", "topic,queue_id", **views.chosen(topics))
-    held = rows.groupBy("topic", "queue_id").agg(F.sum("messages").alias("held"))
+    rows = views.counted("queues", "topic,broker,queue_id", **views.chosen(topics))
+    held = rows.groupBy("topic", "broker", "queue_id").agg(F.sum("messages").alias("held"))
     by_topic = held.groupBy("topic").agg(
         F.sum("held").alias("messages"),
         F.max("held").alias("most"),
