@@ -85,7 +85,7 @@ class Messages(Protocol):
         """Yield the messages of a topic that have one of the keys, each once."""
 
 
-class Groups(Protocol):
+class GroupOffsets(Protocol):
     """What keeps how far consumer groups have read."""
 
     def committed(self, group: str, topics: Sequence[str]) -> dict[MessageQueue, int]:
@@ -95,11 +95,11 @@ class Groups(Protocol):
         """Note the next offset to read of some queues, durably."""
 
 
-class PlanningBackend(Queues, Groups, Protocol):
+class PlanningBackend(Queues, GroupOffsets, Protocol):
     """What a plan is made from."""
 
 
-class MemberKeeper(Groups, Protocol):
+class MemberKeeper(GroupOffsets, Protocol):
     """What keeps the members of groups, and which of them reads which queues."""
 
     @property

@@ -47,7 +47,7 @@ BATCH_ROWS, TASK_ROWS = 200_000, 50_000
 _WATCH_S = 0.2
 _MOST_MOVES = 5  # how often in a row others may get in between
 
-Report = Callable[[int], None]  # how many were delivered so far
+RedeliveryProgress = Callable[[int], None]  # how many were delivered so far
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Redelivery:
     batch_rows: int = BATCH_ROWS  # of one level
     task_rows: int = TASK_ROWS
     lease_ms: int = DEFAULT_MS  # how long a dead job keeps others waiting
-    report: Report = lambda _: None
+    report: RedeliveryProgress = lambda _: None
     delivered: int = 0
     _error: StoreError | None = None
     _damaged: dict[int, CorruptStoreError] = field(default_factory=dict)  # by level

@@ -17,7 +17,7 @@ from rocketpy.broker_core.retry.journal import Journal, held_journal, read_journ
 from rocketpy.broker_core.store_path import is_uri
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
-from rocketpy.spark_jobs.replay_run import Progress, ReplayRun
+from rocketpy.spark_jobs.replay_run import ReplayProgress, ReplayRun
 from rocketpy.spark_jobs.store_folder import opened, replay_audit_of
 
 _SAMPLE = 10
@@ -47,7 +47,7 @@ def replay(
     audit: str | None = None,
     dry_run: bool = False,
     command: str = "replay()",
-    progress: Progress = lambda _done, _total: None,
+    progress: ReplayProgress = lambda _done, _total: None,
 ) -> ReplayResult:
     """Bring dead letters back to their first topic, or to another; each once, in their order.
 

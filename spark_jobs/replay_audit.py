@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.property_names import REPLAY_RUN, REPLAYED_FROM
-from rocketpy.broker_core.retry.journal import Chunk
+from rocketpy.broker_core.retry.journal import ReplayChunk
 
 _TIME = pa.timestamp("us", tz="UTC")
 _POSITION = ["queue_id", "queue_offset"]
@@ -71,7 +71,7 @@ class ReplayAudit:
         newest = rows.agg(F.max("chunk")).collect()[0][0] if rows is not None else None
         return -1 if newest is None else int(newest)
 
-    def append(self, described: pa.Table, chunk: Chunk) -> None:
+    def append(self, described: pa.Table, chunk: ReplayChunk) -> None:
         """Add the rows of a chunk, once."""
         at = datetime.fromtimestamp(chunk.at_ms / 1000, timezone.utc)
         constants = {

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.errors import MessageRefusedError, StoreError, TopicNotFoundError
-from rocketpy.broker_core.retry.journal import Chunk, ReplayJournal
+from rocketpy.broker_core.retry.journal import ReplayChunk, ReplayJournal
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 CHUNK_ROWS = 50_000
 _CHUNK_S = 5  # of a limited rate: so many seconds' worth at once
 
-Progress = Callable[[int, int], None]  # done, in all
+ReplayProgress = Callable[[int, int], None]  # done, in all
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class ReplayRun:
         self.journal.done()
         return count
 
-    def go(self, limit: int | None, rate: float | None, progress: Progress) -> dict[str, int]:
+    def go(self, limit: int | None, rate: float | None, progress: ReplayProgress) -> dict[str, int]:
         """Replay what was asked for, chunk by chunk; return how many went to which topic."""
         selected = self._selected(limit)
         total, done = selected.num_rows, 0
@@ -113,7 +113,7 @@ class ReplayRun:
                 raise MessageRefusedError(f"topic {topic!r}", reason)
         return {topic: known[topic].write_queues for topic in names}
 
-    def _chunks(self, selected: pa.Table, size: int) -> Iterator[Chunk]:
+    def _chunks(self, selected: pa.Table, size: int) -> Iterator[ReplayChunk]:
         known = last_number(self.letters.root, self._writer)
         number = max(known, self.audit.last_chunk())
         queue_ids, offsets = (
@@ -122,16 +122,16 @@ class ReplayRun:
         for first in range(0, len(offsets), size):
             number += 1
             rows = slice(first, first + size)
-            yield Chunk(
+            yield ReplayChunk(
                 run_id=self.run_id,
                 command=self.command,
                 number=number,
                 to=self.to,
                 at_ms=SystemClock().now_ms(),
-                ranges=Chunk.ranges_of(queue_ids[rows], offsets[rows]),
+                ranges=ReplayChunk.ranges_of(queue_ids[rows], offsets[rows]),
             )
 
-    def _replay(self, chunk: Chunk, queues: dict[str, int]) -> None:
+    def _replay(self, chunk: ReplayChunk, queues: dict[str, int]) -> None:
         tasks = self._tasks(chunk, queues)
         self.journal.begin(chunk)
         try:
@@ -144,7 +144,7 @@ class ReplayRun:
         self.audit.append(described, chunk)
         self.journal.done()
 
-    def _tasks(self, chunk: Chunk, queues: dict[str, int]) -> ReplayTasks:
+    def _tasks(self, chunk: ReplayChunk, queues: dict[str, int]) -> ReplayTasks:
         with opened(self.letters.root) as store:
             config = store.config
         rule = ReplayRule(run_id=chunk.run_id, config=config, queues=queues, to=chunk.to)

@@ -41,7 +41,7 @@ _KEPT = ("body", "tags", "keys", "flag")
 
 __all__ = ["RestoreOptions", "RestoreReport", "RestoreSettings", "restore"]
 
-Progress = Callable[[int, int], None]  # rows done, in all
+RestoreProgress = Callable[[int, int], None]  # rows done, in all
 
 
 def restore(
@@ -51,7 +51,7 @@ def restore(
     *,
     version: int | None = None,
     dry_run: bool = False,
-    progress: Progress = lambda _done, _total: None,
+    progress: RestoreProgress = lambda _done, _total: None,
     settings: RestoreSettings | None = None,
     **named: Unpack[RestoreOptions],
 ) -> RestoreReport:
@@ -84,7 +84,7 @@ class _Restore:
     version: int
     _queues: dict[str, int] = field(default_factory=dict)
 
-    def run(self, *, dry_run: bool, progress: Progress) -> RestoreReport:
+    def run(self, *, dry_run: bool, progress: RestoreProgress) -> RestoreReport:
         began, settings = time.monotonic(), self.settings
         job = settings.job(self.source.name)
         held = self._position(writer_name("app", _app_id(job), settings.to_topic))
@@ -192,7 +192,7 @@ class _Restore:
         rows: DataFrame,
         batches: list[tuple[int, int, int]],
         job: str,
-        progress: Progress,
+        progress: RestoreProgress,
     ) -> None:
         settings, order = self.settings, F.col(self.settings.order_by)
         began, done, total = time.monotonic(), 0, sum(count for _, _, count in batches)

@@ -27,7 +27,7 @@ from rocketpy.broker_core.storage.layout import REPLAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class ReplayChunk:
     """Dead letters that are replayed together: by run, number and place."""
 
     run_id: str
@@ -61,7 +61,7 @@ class Journal:
 
     audit: str | None  # where the audit trail is; None: inside the store, so that it moves with it
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    pending: Chunk | None = None
+    pending: ReplayChunk | None = None
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class ReplayJournal:
     path: Path
     content: Journal
 
-    def begin(self, chunk: Chunk) -> None:
+    def begin(self, chunk: ReplayChunk) -> None:
         """Note, durably, what is about to be committed."""
         self._write(replace(self.content, pending=chunk))
 
@@ -94,7 +94,7 @@ def read_journal(root: Path, group: str) -> Journal | None:
     try:
         members: dict[str, Any] = json.loads(path.read_bytes())
         pending = members.pop("pending")
-        return Journal(**members, pending=Chunk(**pending) if pending else None)
+        return Journal(**members, pending=ReplayChunk(**pending) if pending else None)
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError) as cause:

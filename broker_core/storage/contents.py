@@ -6,7 +6,8 @@ know the parts of a store. How each of it is found is for the modules that are i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,7 +26,9 @@ from rocketpy.broker_core.storage.published import walk
 from rocketpy.broker_core.storage.raw_reading import RawReader, log_bytes
 from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, log_end, scan
 from rocketpy.broker_core.storage.salvage import next_sound_record
-from rocketpy.broker_core.storage.verify import Problem, verify
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.storage.verify import Problem, VerifyProgress
 
 
 class StoreContents:
@@ -185,9 +188,11 @@ class StoreContents:
         """
         return self.parts.index.file(name)
 
-    def verify(self, progress: Callable[[int, int], None] | None = None) -> Iterator[Problem]:
+    def verify(self, progress: VerifyProgress | None = None) -> Iterator[Problem]:
         """Yield every broken invariant: nothing, if the store is sound.
 
         `progress` is called with the bytes that were checked, and with those of all.
         """
+        from rocketpy.broker_core.storage.verify import verify  # much code, which tasks never need
+
         return verify(self.parts, progress)

@@ -20,8 +20,8 @@ from rocketpy.spark_jobs.backfill.bodies import body_format
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.estimate import Estimate, TopicEstimate
-from rocketpy.spark_jobs.backfill.run import BackfillRun, Progress
-from rocketpy.spark_jobs.backfill.selection import Selection
+from rocketpy.spark_jobs.backfill.run import BackfillProgress, BackfillRun
+from rocketpy.spark_jobs.backfill.selection import BackfillSelection
 from rocketpy.spark_jobs.backfill.settings import (
     BackfillOptions,
     BackfillReport,
@@ -38,10 +38,10 @@ JOB_NAME = "backfill"
 __all__ = [
     "BackfillOptions",
     "BackfillReport",
+    "BackfillSelection",
     "BackfillSettings",
     "Estimate",
     "JobRefusedError",
-    "Selection",
     "Stretch",
     "TopicEstimate",
     "backfill",
@@ -57,7 +57,7 @@ def backfill(
     *,
     topics: Sequence[str] | str = (),
     job_name: str = JOB_NAME,
-    progress: Progress = lambda _done, _total, _rows: None,
+    progress: BackfillProgress = lambda _done, _total, _rows: None,
     **settings: Unpack[BackfillOptions],
 ) -> BackfillReport:
     """Bring a Delta table up to what a store holds now; return what was done.
@@ -65,7 +65,8 @@ def backfill(
     `table` is a folder, or the name of a table in the catalog: a text without a slash. Only what
     the table lacks is copied; run it as often as you like. A table may hold several jobs, such as
     one for each store, by different names. Settings are those of BackfillOptions, explained at
-    BackfillSettings and Selection: `since="2026-11-01"`, `body=body_format("json", "id BIGINT")`.
+    BackfillSettings and BackfillSelection: `since="2026-11-01"`,
+    `body=body_format("json", "id BIGINT")`.
 
     Raises:
         JobRefusedError: an argument is wrong, the table does not fit, or messages are gone.
@@ -98,20 +99,26 @@ def _run(
     topics: Sequence[str] | str,
     job_name: str,
     given: BackfillOptions,
-    progress: Progress = lambda _done, _total, _rows: None,
+    progress: BackfillProgress = lambda _done, _total, _rows: None,
 ) -> BackfillRun:
-    selecting = {each.name for each in fields(Selection)}
+    selecting = {each.name for each in fields(BackfillSelection)}
     setting = {each.name for each in fields(BackfillSettings)} - {"selection"}
     for name in given:
         if name not in selecting | setting:
             near = difflib.get_close_matches(name, selecting | setting, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see BackfillSettings and Selection"
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else "see BackfillSettings and BackfillSelection"
+            )
             raise JobRefusedError(name, f"there is no such setting; {hint}")
     names = (topics,) if isinstance(topics, str) else tuple(topics)
     values: dict[str, Any] = dict(given)
     if "columns" in values:
         values["columns"] = tuple(values["columns"])
-    selection = Selection(topics=names, **{name: values[name] for name in selecting & {*values}})
+    selection = BackfillSelection(
+        topics=names, **{name: values[name] for name in selecting & {*values}}
+    )
     settings = BackfillSettings(
         selection=selection, **{name: values[name] for name in setting & {*values}}
     )

@@ -16,7 +16,7 @@ _SPOTS = 16  # of a chunk, to see which topics are in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class BackfillChunk:
     """The records that begin from `start` on and before `end`."""
 
     start: int
@@ -29,12 +29,12 @@ class Chunk:
         """Return how many tasks shall write it, so that files are large enough."""
         return max(1, round(self.size_bytes / file_bytes))
 
-    def by_log(self) -> Chunk:
+    def by_log(self) -> BackfillChunk:
         """Return it to be read from the log itself."""
         return replace(self, by_queues=False)
 
 
-def chunks_by_log(log: StoreLog, start: int, end: int, chunk_bytes: int) -> Iterator[Chunk]:
+def chunks_by_log(log: StoreLog, start: int, end: int, chunk_bytes: int) -> Iterator[BackfillChunk]:
     """Cut a part of the log into stretches of about as many bytes."""
     while start < end:
         stop = log.next_record(start + chunk_bytes, end) if end - start > chunk_bytes else end
@@ -45,7 +45,7 @@ def chunks_by_log(log: StoreLog, start: int, end: int, chunk_bytes: int) -> Iter
         held = sum(row["store_size_sum"] for row in sizes)
         selected = sum(row["store_size_sum"] for row in sizes if row["topic"] in wanted)
         share = selected / held if held else 1.0
-        yield Chunk(
+        yield BackfillChunk(
             start=start,
             end=stop,
             by_queues=False,
@@ -55,13 +55,15 @@ def chunks_by_log(log: StoreLog, start: int, end: int, chunk_bytes: int) -> Iter
         start = stop
 
 
-def chunks_by_queues(log: StoreLog, start: int, end: int, chunk_bytes: int) -> Iterator[Chunk]:
+def chunks_by_queues(
+    log: StoreLog, start: int, end: int, chunk_bytes: int
+) -> Iterator[BackfillChunk]:
     """Cut a part of the log so that each stretch has about as many bytes of the selected topics."""
     while start < end:
         ahead = _Ahead(log, start, end)
         stop = ahead.place_of(chunk_bytes)
         counts = log.counts(start, stop)
-        yield Chunk(
+        yield BackfillChunk(
             start=start,
             end=stop,
             by_queues=True,

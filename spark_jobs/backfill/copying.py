@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from rocketpy.connector.schema import spark_schema
 from rocketpy.spark_jobs.backfill.bodies import with_value
-from rocketpy.spark_jobs.backfill.chunks import Chunk
+from rocketpy.spark_jobs.backfill.chunks import BackfillChunk
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable, nullable
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.settings import BackfillSettings
@@ -30,7 +30,7 @@ class ChunkCopy:
     table: BackfillTable
     settings: BackfillSettings
 
-    def append(self, chunk: Chunk, note: dict[str, Any], **options: str) -> tuple[int, int]:
+    def append(self, chunk: BackfillChunk, note: dict[str, Any], **options: str) -> tuple[int, int]:
         """Copy a chunk; return how many rows it has, and how many of them with a bad body.
 
         `options` are further ones of the source.
@@ -58,7 +58,7 @@ class ChunkCopy:
             raise JobRefusedError(self.table.name, reason)
         return commit.rows, seen.get["bad"] if self.settings.body is not None else 0
 
-    def _read(self, chunk: Chunk, *, is_shuffled: bool, **options: str) -> DataFrame:
+    def _read(self, chunk: BackfillChunk, *, is_shuffled: bool, **options: str) -> DataFrame:
         settings = self.settings
         tasks = chunk.tasks(settings.file_bytes)
         if is_shuffled:

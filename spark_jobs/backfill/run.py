@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rocketpy.broker_core.errors import CorruptStoreError
-from rocketpy.spark_jobs.backfill.chunks import Chunk, chunks_by_log, chunks_by_queues
+from rocketpy.spark_jobs.backfill.chunks import BackfillChunk, chunks_by_log, chunks_by_queues
 from rocketpy.spark_jobs.backfill.copying import ChunkCopy
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
@@ -31,7 +31,7 @@ from rocketpy.spark_jobs.backfill.store_log import StoreLog
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int, int], None]  # bytes of the log done, in all, rows
+BackfillProgress = Callable[[int, int, int], None]  # bytes of the log done, in all, rows
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class BackfillRun:
     path: str
     table: BackfillTable
     settings: BackfillSettings
-    progress: Progress = lambda _done, _total, _rows: None
+    progress: BackfillProgress = lambda _done, _total, _rows: None
     _rows: int = 0
     _bad_rows: int = 0
     _size_bytes: int = 0
@@ -152,12 +152,14 @@ class BackfillRun:
             start = store_log.begin()  # retention was faster
         return end if held is None else held
 
-    def _cut(self, store_log: StoreLog, start: int, end: int, by_queues: bool) -> Iterator[Chunk]:
+    def _cut(
+        self, store_log: StoreLog, start: int, end: int, by_queues: bool
+    ) -> Iterator[BackfillChunk]:
         cut = chunks_by_queues if by_queues else chunks_by_log
         parallel = self.spark.sparkContext.defaultParallelism
         return cut(store_log, start, end, self.settings.chunk_size(parallel))
 
-    def _copy(self, store_log: StoreLog, chunk: Chunk) -> bool:
+    def _copy(self, store_log: StoreLog, chunk: BackfillChunk) -> bool:
         """Append a chunk; False if retention has deleted its begin, and that is allowed."""
         note = {
             "store": self.path,
@@ -181,13 +183,15 @@ class BackfillRun:
         self._damaged += damaged
         return True
 
-    def _append(self, chunk: Chunk, note: dict[str, Any], **options: str) -> None:
+    def _append(self, chunk: BackfillChunk, note: dict[str, Any], **options: str) -> None:
         rows, bad_rows = self._copying.append(chunk, note, **options)
         self._rows, self._bad_rows = self._rows + rows, self._bad_rows + bad_rows
         self._size_bytes += chunk.end - chunk.start
         self._chunks += 1
 
-    def _damage(self, store_log: StoreLog, chunk: Chunk, cause: Exception | None) -> list[Stretch]:
+    def _damage(
+        self, store_log: StoreLog, chunk: BackfillChunk, cause: Exception | None
+    ) -> list[Stretch]:
         """Return the damaged stretches of a chunk that was not read, if they may be skipped."""
         is_told = cause is None or "is corrupt at" in str(cause)
         found = store_log.damage(chunk.start, chunk.end) if is_told else []

@@ -23,11 +23,11 @@ from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 ALL_TOPICS = ".*"  # without RocketMQ's own, and those of retries and dead letters
 _OFFSETS = '{"orders": {"0": [10, 20]}}'
 
-Offsets = Mapping[str, Mapping[str, Sequence[int]]]
+OffsetsByTopic = Mapping[str, Mapping[str, Sequence[int]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class BackfillSelection:
     """What is not given selects all; RocketMQ's own topics are only taken when they are named.
 
     `since` and `until` are store times: milliseconds, or a text like 2026-01-31T08:00:00Z; `until`
@@ -42,7 +42,7 @@ class Selection:
     topic_pattern: str | None = None
     since: str | int | None = None
     until: str | int | None = None
-    offsets: Offsets = field(default_factory=dict)
+    offsets: OffsetsByTopic = field(default_factory=dict)
     log_start: int | None = None
     log_end: int | None = None
 

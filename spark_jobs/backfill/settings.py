@@ -11,7 +11,7 @@ from rocketpy.broker_core.codec.columns import ALL_COLUMNS, DEFAULT_COLUMNS, cho
 from rocketpy.broker_core.errors import ColumnError
 from rocketpy.spark_jobs.backfill.bodies import BodyFormat
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
-from rocketpy.spark_jobs.backfill.selection import Offsets, Selection
+from rocketpy.spark_jobs.backfill.selection import BackfillSelection, OffsetsByTopic
 
 SCANS = ("auto", "commitlog", "queues")
 COLUMNS = (*DEFAULT_COLUMNS, "commit_log_offset", "msg_id")
@@ -36,7 +36,7 @@ class BackfillSettings:
         JobRefusedError: one is wrong.
     """
 
-    selection: Selection = field(default_factory=Selection)
+    selection: BackfillSelection = field(default_factory=BackfillSelection)
     columns: tuple[str, ...] = COLUMNS
     body: BodyFormat | None = None  # None: bodies stay bytes
     scan: str = "auto"
@@ -86,7 +86,7 @@ class BackfillOptions(TypedDict, total=False):
     topic_pattern: str | None
     since: str | int | None
     until: str | int | None
-    offsets: Offsets
+    offsets: OffsetsByTopic
     log_start: int | None
     log_end: int | None
     columns: Sequence[str]

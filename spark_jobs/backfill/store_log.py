@@ -28,7 +28,7 @@ from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store.backend import StoreBackend
 from rocketpy.connector.topics import subscribed
-from rocketpy.spark_jobs.backfill.selection import Selection
+from rocketpy.spark_jobs.backfill.selection import BackfillSelection
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class StoreLog:
         TopicNotFoundError: the store does not know a topic that is named.
     """
 
-    def __init__(self, path: str, selection: Selection) -> None:
+    def __init__(self, path: str, selection: BackfillSelection) -> None:
         self.path, self.selection = path, selection
         self._backend = StoreBackend(path)
         self.options = ReadOptions.parse({"path": path, **selection.source_options()})

@@ -123,11 +123,11 @@ def backfill(
 
 def _check(path: Path, settings: dict[str, Any]) -> None:
     """Say of a store, a topic or a time that cannot be so before Spark starts."""
-    from rocketpy.spark_jobs.backfill.selection import Selection
+    from rocketpy.spark_jobs.backfill.selection import BackfillSelection
     from rocketpy.spark_jobs.backfill.store_log import StoreLog
 
-    asked = {each.name: settings[each.name] for each in fields(Selection)}
-    StoreLog(str(path.absolute()), Selection(**asked)).close()
+    asked = {each.name: settings[each.name] for each in fields(BackfillSelection)}
+    StoreLog(str(path.absolute()), BackfillSelection(**asked)).close()
 
 
 def _estimate(

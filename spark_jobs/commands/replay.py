@@ -20,7 +20,7 @@ from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, p
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.replay import ReplayResult
-    from rocketpy.spark_jobs.replay_run import Progress as Report
+    from rocketpy.spark_jobs.replay_run import ReplayProgress
 
 HELP = """Bring dead letters of a group back to the topics they came from, each once.
 
@@ -104,7 +104,7 @@ def _document(result: ReplayResult) -> dict[str, Any]:
 
 
 @contextmanager
-def _bar(dry_run: bool) -> Iterator[Report]:
+def _bar(dry_run: bool) -> Iterator[ReplayProgress]:
     """Show how far it is on stderr, if that is a terminal."""
     console = Console(stderr=True)
     columns = TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

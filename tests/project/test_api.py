@@ -92,10 +92,10 @@ def test_the_page_is_what_the_code_says() -> None:
 
 @needs_spark
 def test_jobs_name_every_setting_to_type_checkers() -> None:
-    from rocketpy.spark_jobs.backfill import BackfillOptions, BackfillSettings, Selection
+    from rocketpy.spark_jobs.backfill import BackfillOptions, BackfillSelection, BackfillSettings
     from rocketpy.spark_jobs.restore import RestoreOptions, RestoreSettings
 
-    named = {each.name for kind in (BackfillSettings, Selection) for each in fields(kind)}
+    named = {each.name for kind in (BackfillSettings, BackfillSelection) for each in fields(kind)}
     assert {*BackfillOptions.__annotations__} == named - {"selection", "topics"}
     assert {*RestoreOptions.__annotations__} == {each.name for each in fields(RestoreSettings)}
 

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from rocketpy.spark_jobs import cli
 from rocketpy.spark_jobs.backfill.bodies import FORMATS
-from rocketpy.spark_jobs.backfill.selection import Selection
+from rocketpy.spark_jobs.backfill.selection import BackfillSelection
 from rocketpy.spark_jobs.backfill.settings import BackfillSettings
 from rocketpy.spark_jobs.restore import RestoreSettings
 
@@ -31,7 +31,7 @@ def names(rows: list[list[str]]) -> list[str]:
 
 
 def test_every_setting_is_documented() -> None:
-    assert names(table("Which messages")) == [each.name for each in fields(Selection)]
+    assert names(table("Which messages")) == [each.name for each in fields(BackfillSelection)]
     others = [each.name for each in fields(BackfillSettings) if each.name != "selection"]
     assert names(table("How it is done")) == others
     assert names(table("How it is done", 1)) == list(FORMATS)

@@ -15,6 +15,7 @@ from tests.project.markdown_page import ROOT
 from rocketpy.broker_core import property_names
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.storage.contents import StoreContents
 
 BASES = {"RocketPyError", "StoreError", "NameRefusedError", "UnknownNameError"}
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -32,6 +33,25 @@ def test_every_guarantee_names_a_test_that_is_there() -> None:
         file, _, test = name.partition("::")
         source = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
         assert test in {node.name for node in source.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_the_doors_of_the_store_are_those_that_readers_have() -> None:
+    rows = tables("architecture.md")["Doors of the store"]
+    told = {name.partition("(")[0] for row in rows for name in names_in(row[0])}
+    for_servers = {"raw_queue", "log_bytes"}  # in the table below
+    assert told | for_servers == {name for name in vars(StoreContents) if not name.startswith("_")}
+
+
+def test_the_doors_of_the_connector_are_its_interfaces() -> None:
+    rows = tables("architecture.md")["Doors of the connector"]
+    told = {name for row in rows for name in names_in(row[0])}
+    source = ast.parse((ROOT / "connector" / "backend.py").read_text("utf-8"))
+    protocols = {
+        node.name
+        for node in source.body
+        if isinstance(node, ast.ClassDef) and ast.unparse(node.bases[-1]) == "Protocol"
+    }
+    assert told == protocols - {"Backend", "PlanningBackend"}  # made of the others
 
 
 def error_classes() -> dict[str, type[RocketPyError]]:

@@ -81,6 +81,15 @@ def test_only_storage_knows_the_parts_of_a_store(python_files: list[Path]) -> No
     assert found == [], "add a door to storage/contents.py, or use one that is there"
 
 
+def test_no_two_classes_have_one_name(python_files: list[Path]) -> None:
+    found: dict[str, list[str]] = {}
+    for path in python_files:
+        if path.relative_to(ROOT).parts[0] in PACKAGES:
+            for name in re.findall(r"^class ([A-Z]\w*)", path.read_text("utf-8"), re.MULTILINE):
+                found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
 def test_no_module_has_a_shapeless_name(python_files: list[Path]) -> None:
     names = [path.relative_to(ROOT).with_suffix("") for path in python_files]
     shapeless = [

@@ -17,7 +17,7 @@ from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.spark_jobs.backfill.chunks import chunks_by_log, chunks_by_queues
 from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.estimate import counted, sampled
-from rocketpy.spark_jobs.backfill.selection import Selection
+from rocketpy.spark_jobs.backfill.selection import BackfillSelection
 from rocketpy.spark_jobs.backfill.settings import BackfillSettings, check_job_name
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
 from rocketpy.spark_jobs.restore import RestoreSettings
@@ -28,17 +28,21 @@ SMALL = rocketpy.StoreConfig(
 ROWS = 900
 
 BAD: list[tuple[type, dict[str, Any], str]] = [
-    (Selection, {"topics": ("a",), "topic_pattern": "b"}, "topics are named as well"),
-    (Selection, {"topic_pattern": "a["}, "topic_pattern: 'a\\['"),
-    (Selection, {"since": "yesterday"}, "since: is 'yesterday'; give milliseconds"),
-    (Selection, {"since": 5, "until": 5}, "until: is 5, not behind since, 5"),
-    (Selection, {"log_start": -1}, "log_start: is -1; give 0 or more"),
-    (Selection, {"log_start": 9, "log_end": 8}, "log_end: is 8, not behind log_start, 9"),
-    (Selection, {"offsets": {"a": {}}}, "have no queues for 'a'"),
-    (Selection, {"offsets": {"a": {"x": [0, 1]}}}, "of a/x are"),
-    (Selection, {"offsets": {"a": {"0": [1]}}}, "of a/0 are \\[1\\]; give them as"),
-    (Selection, {"offsets": {"a": {"0": [2, 2]}}}, "of a/0 are"),
-    (Selection, {"topics": ("b",), "offsets": {"a": {"0": [0, 1]}}}, "topic 'a', which is not"),
+    (BackfillSelection, {"topics": ("a",), "topic_pattern": "b"}, "topics are named as well"),
+    (BackfillSelection, {"topic_pattern": "a["}, "topic_pattern: 'a\\['"),
+    (BackfillSelection, {"since": "yesterday"}, "since: is 'yesterday'; give milliseconds"),
+    (BackfillSelection, {"since": 5, "until": 5}, "until: is 5, not behind since, 5"),
+    (BackfillSelection, {"log_start": -1}, "log_start: is -1; give 0 or more"),
+    (BackfillSelection, {"log_start": 9, "log_end": 8}, "log_end: is 8, not behind log_start, 9"),
+    (BackfillSelection, {"offsets": {"a": {}}}, "have no queues for 'a'"),
+    (BackfillSelection, {"offsets": {"a": {"x": [0, 1]}}}, "of a/x are"),
+    (BackfillSelection, {"offsets": {"a": {"0": [1]}}}, "of a/0 are \\[1\\]; give them as"),
+    (BackfillSelection, {"offsets": {"a": {"0": [2, 2]}}}, "of a/0 are"),
+    (
+        BackfillSelection,
+        {"topics": ("b",), "offsets": {"a": {"0": [0, 1]}}},
+        "topic 'a', which is not",
+    ),
     (BackfillSettings, {"scan": "index"}, "scan: is 'index'; give auto, commitlog, queues"),
     (BackfillSettings, {"chunk_bytes": 0}, "chunk_bytes: is 0; give 1 or more"),
     (BackfillSettings, {"file_bytes": 0}, "file_bytes: is 0; give 1 or more"),
@@ -80,7 +84,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def log(path: Path) -> Iterator[StoreLog]:
-    with closing(StoreLog(str(path), Selection(topics=("rare",)))) as opened:
+    with closing(StoreLog(str(path), BackfillSelection(topics=("rare",)))) as opened:
         yield opened
 
 
@@ -107,7 +111,7 @@ def test_chunks_by_queues_are_as_large_as_what_is_selected(log: StoreLog) -> Non
 
 
 def test_a_count_is_exact_and_a_sample_is_near(path: Path) -> None:
-    with closing(StoreLog(str(path), Selection())) as log:
+    with closing(StoreLog(str(path), BackfillSelection())) as log:
         exact = {each.topic: each for each in counted(log, 0, log.end())}
         near = {each.topic: each for each in sampled(log, 0, log.end())}
     assert {name: each.rows for name, each in exact.items()} == {"orders": 800, "rare": 100}
@@ -119,11 +123,11 @@ def test_a_count_is_exact_and_a_sample_is_near(path: Path) -> None:
 
 def test_a_topic_that_the_store_does_not_know_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(TopicNotFoundError, match="ordres"):
-        StoreLog(str(path), Selection(topics=("rare", "ordres")))
+        StoreLog(str(path), BackfillSelection(topics=("rare", "ordres")))
     shutil.copytree(path, tmp_path / "bare")
     for folder in ("config", "consumequeue"):
         shutil.rmtree(tmp_path / "bare" / folder)
-    with closing(StoreLog(str(tmp_path / "bare"), Selection(topics=("ordres",)))) as log:
+    with closing(StoreLog(str(tmp_path / "bare"), BackfillSelection(topics=("ordres",)))) as log:
         assert sampled(log, 0, log.end()) == ()  # nobody can know
 
 
@@ -132,7 +136,9 @@ def test_queues_that_may_lack_messages_are_doubted(path: Path, tmp_path: Path) -
         shutil.rmtree(tmp_path / "copy", ignore_errors=True)
         shutil.copytree(path, tmp_path / "copy")
         spoil(tmp_path / "copy" / "consumequeue")
-        with closing(StoreLog(str(tmp_path / "copy"), Selection(topics=("orders",)))) as log:
+        with closing(
+            StoreLog(str(tmp_path / "copy"), BackfillSelection(topics=("orders",)))
+        ) as log:
             return log.doubt(log.end(), is_strict=is_strict)
 
     assert doubt(lambda _: None) is None

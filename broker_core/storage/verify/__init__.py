@@ -31,6 +31,6 @@ and index is reported. Only the log is mapped, and no hole of it looked into: se
 """
 
 from rocketpy.broker_core.storage.verify.problems import Problem
-from rocketpy.broker_core.storage.verify.verification import verify
+from rocketpy.broker_core.storage.verify.verification import VerifyProgress, verify
 
-__all__ = ["Problem", "verify"]
+__all__ = ["Problem", "VerifyProgress", "verify"]

@@ -26,10 +26,10 @@ from rocketpy.broker_core.storage.verify.records import SoundRecords
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]  # bytes done, bytes in all
+VerifyProgress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
-def verify(parts: StoreParts, progress: Progress | None = None) -> Iterator[Problem]:
+def verify(parts: StoreParts, progress: VerifyProgress | None = None) -> Iterator[Problem]:
     """Yield every problem of a store: nothing, if it is sound.
 
     Any process may call it, whether or not others have the store open.
@@ -77,7 +77,7 @@ def _guarded(invariant: str, path: Path, checks: Iterator[Problem]) -> Iterator[
 class _Meter:
     """Adds up what was done."""
 
-    def __init__(self, parts: StoreParts, progress: Progress | None) -> None:
+    def __init__(self, parts: StoreParts, progress: VerifyProgress | None) -> None:
         self._progress, self._done = progress, 0
         folders = (parts.log.files.folder, parts.queues.folder, parts.index.folder)
         files = (path for folder in folders for path in folder.rglob("*") if path.is_file())

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from rocketpy.broker_core.errors import MetadataError, ReplayRunningError
-from rocketpy.broker_core.retry.journal import Chunk, held_journal, read_journal
+from rocketpy.broker_core.retry.journal import ReplayChunk, held_journal, read_journal
 from rocketpy.broker_core.storage.layout import REPLAYS
 
-CHUNK = Chunk(run_id="r", command="c", number=3, to=None, at_ms=5, ranges={"0": [[1, 3], [7, 8]]})
+CHUNK = ReplayChunk(
+    run_id="r", command="c", number=3, to=None, at_ms=5, ranges={"0": [[1, 3], [7, 8]]}
+)
 
 
 def test_positions_are_kept_as_ranges() -> None:
-    ranges = Chunk.ranges_of(np.array([0, 0, 1, 0]), np.array([1, 2, 9, 7]))
+    ranges = ReplayChunk.ranges_of(np.array([0, 0, 1, 0]), np.array([1, 2, 9, 7]))
     assert ranges == {"0": [[1, 3], [7, 8]], "1": [[9, 10]]}
     assert {queue: at.tolist() for queue, at in CHUNK.positions().items()} == {0: [1, 2, 7]}
 
