@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints, rows_at
-from rocketpy.broker_core.codec.layout import HEAD
+from rocketpy.broker_core.codec.layout import HEAD, HEAD_STRUCT
 from rocketpy.broker_core.errors import CorruptStoreError
-from rocketpy.broker_core.storage.layout import file_name
+from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE, QUEUE_UNIT_STRUCT, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.reading import BATCH_ROWS, QueueReader
+
+_FEW = 64  # messages: columns are faster for more
 
 Units = npt.NDArray[np.void]
 
@@ -49,8 +51,12 @@ class RawReader(QueueReader):
         Raises:
             CorruptStoreError: a record is not the one that the queue means.
         """
+        if most_messages <= _FEW and tag_codes is None:
+            few = self._few(start, min(end, start + most_messages), most_bytes)
+            if few is not None:
+                return few
         views, count, size = list[memoryview](), 0, 0
-        for units, offsets, following in self._windows(start, end, tag_codes):
+        for units, offsets, following in self._windows(start, end, tag_codes, most_messages):
             ends = size + np.cumsum(units["size"], dtype=np.int64)
             fitting = int(np.searchsorted(ends, most_bytes, side="right"))
             taken = min(max(fitting, 0 if count else 1), most_messages - count, len(units))
@@ -59,14 +65,57 @@ class RawReader(QueueReader):
             if taken < len(units):
                 return RawRecords(views, count, int(offsets[taken]))
             start, size = following, int(ends[-1]) if len(ends) else size
+            if count == most_messages:
+                break
         return RawRecords(views, count, start)
 
+    def _few(self, start: int, end: int, most_bytes: int) -> RawRecords | None:
+        """Return a few records one by one: columns would take longer.
+
+        None if the entries, or the records, are in several files, or not as they should be.
+        """
+        count = end - start
+        data = self.queue.files.read(start * QUEUE_UNIT_SIZE, count * QUEUE_UNIT_SIZE)
+        if count <= 0 or len(data) < count * QUEUE_UNIT_SIZE:
+            return None
+        first, _, _ = QUEUE_UNIT_STRUCT.unpack_from(data)
+        file_start = self._parts.log.files.start_of(first)
+        file = self._parts.log.files.file(file_start)
+        if file is None:
+            return None
+        views, memory, offset = list[memoryview](), file.memory, start
+        queue_id, room = self.queue.queue_id, min(file.size, self._parts.log.file_size)
+        begin = stop = first - file_start
+        for physical_offset, size, _ in QUEUE_UNIT_STRUCT.iter_unpack(data):
+            at = physical_offset - file_start
+            if at < 0 or size < HEAD_STRUCT.size or at + size > room:
+                return None
+            head = HEAD_STRUCT.unpack_from(memory, at)
+            if (head[0], head[3], head[5], head[6]) != (size, queue_id, offset, physical_offset):
+                return None
+            most_bytes -= size
+            if most_bytes < 0 and offset > start:
+                break
+            if at != stop:
+                views.append(memory[begin:stop])
+                begin = at
+            stop = at + size
+            offset += 1
+        views.append(memory[begin:stop])
+        return RawRecords(views, offset - start, offset)
+
     def _windows(
-        self, start: int, end: int, tag_codes: Ints | None
+        self, start: int, end: int, tag_codes: Ints | None, most_messages: int
     ) -> Iterator[tuple[Units, Ints, int]]:
-        """Yield entries that are wanted, with their offsets and where the next ones begin."""
+        """Yield entries that are wanted, with their offsets and where the next ones begin.
+
+        A pull of a few messages looks at a few entries, and at more where tags leave out many.
+        """
+        rows = most_messages
         while start < end:
-            units = self.queue.units(start, min(end, start + BATCH_ROWS))
+            rows = min(rows, BATCH_ROWS)
+            units = self.queue.units(start, min(end, start + rows))
+            rows *= 4
             if not len(units):
                 reason = "the queue has no such entry"
                 raise CorruptStoreError(self.queue.files.folder, start, reason)

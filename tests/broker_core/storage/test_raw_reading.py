@@ -60,6 +60,19 @@ def test_reading_on_from_piece_to_piece_gives_each_record_once(sent: rocketpy.St
         assert found == [*range(COUNT)]
 
 
+@pytest.mark.parametrize("most_bytes", [1, 500, 2000, 1 << 20])
+def test_a_few_records_are_the_same_as_those_of_many(sent: rocketpy.Store, most_bytes: int) -> None:
+    reader = reader_of(sent)
+    for start in range(0, COUNT, 3):
+        for end in range(start + 1, COUNT + 1):
+            few, many = (
+                reader.raw(start, end, most_bytes=most_bytes, most_messages=most)
+                for most in (end - start, 1000)
+            )
+            assert b"".join(few.views) == b"".join(many.views)
+            assert few[1:] == many[1:]
+
+
 def test_a_record_that_is_larger_than_the_limit_is_given_alone(sent: rocketpy.Store) -> None:
     found = reader_of(sent).raw(3, COUNT, most_bytes=1, most_messages=9)
     assert bodies(found) == [3]
