@@ -86,7 +86,7 @@ class Sending(StoreHandle):
         stored, sys_flag = stored_body(body, compress)
         named = message_properties(tags, keys, properties, sharding_key)
         queue_id = self._choose_queue(config, queue_id, sharding_key)
-        store_config, now_ms, handle = self.config, self._store.clock.now_ms(), None
+        store_config, now_ms, handle = self._store.config, self._store.clock.now_ms(), None
         if delay_level or deliver_at is not None:
             message = Message(
                 topic=topic,

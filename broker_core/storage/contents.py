@@ -36,11 +36,7 @@ class StoreContents:
 
     parts: StoreParts
     topics: TopicTable
-
-    @property
-    def config(self) -> StoreConfig:
-        """The settings in force: file sizes are those that the store has."""
-        return self.parts.config
+    config: StoreConfig  # the settings in force: file sizes are those that the store has
 
     @property
     def disk(self) -> Disk:

@@ -24,7 +24,7 @@ class Growth:
 
     def __init__(self, tail: TailFile) -> None:
         self._tail = tail
-        self._listeners: tuple[Listener, ...] = ()  # replaced, never changed
+        self.listeners: tuple[Listener, ...] = ()  # replaced, never changed
         self._changing = threading.Lock()
         self._stop = threading.Event()
         self._end = -1  # that was told last
@@ -32,19 +32,19 @@ class Growth:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with each new end; return what ends that."""
         with self._changing:
-            if not self._listeners:
+            if not self.listeners:
                 self._stop = threading.Event()
                 self._end = self._end_now()
                 watch = threading.Thread(
                     target=self._watch, args=(self._stop,), name="rocketpy-growth", daemon=True
                 )
                 watch.start()
-            self._listeners += (listener,)
+            self.listeners += (listener,)
 
         def forget() -> None:
             with self._changing:
-                left = tuple(each for each in self._listeners if each is not listener)
-                self._listeners = left
+                left = tuple(each for each in self.listeners if each is not listener)
+                self.listeners = left
                 if not left:
                     self._stop.set()
 
@@ -53,7 +53,7 @@ class Growth:
     def tell(self, end: int) -> None:
         """Say that the log ends at `end` now."""
         self._end = end
-        for listener in self._listeners:
+        for listener in self.listeners:
             try:
                 listener(end)
             except Exception:  # what was appended has happened, whatever they make of it

@@ -83,9 +83,12 @@ class StoreLock:
             self.release(hold)
 
     def acquire(self, hold: Hold, timeout_s: float) -> None:
-        """Take the lock, to be given back by release(), twice: as held() does, for a hot path."""
+        """Take the lock, to be given back by release(), twice: as held() does, for a hot path.
+
+        The second time only if is_mine() says so.
+        """
         deadline = time.monotonic() + timeout_s
-        if not self._is_mine():
+        if not self.is_mine():
             if not self._thread_lock.acquire(timeout=timeout_s):
                 raise StoreLockedError(self._path.parent, os.getpid(), timeout_s)
         elif self._outermost() is not None:
@@ -101,7 +104,7 @@ class StoreLock:
 
     def release(self, hold: Hold) -> None:
         """Give the lock back; does nothing where that is done."""
-        if not self._is_mine():
+        if not self.is_mine():
             return
         outermost = self._outermost()
         if outermost is hold or outermost is None:
@@ -128,7 +131,7 @@ class StoreLock:
 
         Where the lock is held, who gives it back will do so.
         """
-        if self._is_mine() or not self._thread_lock.acquire(blocking=False):
+        if self.is_mine() or not self._thread_lock.acquire(blocking=False):
             return
         try:
             with _guards_lock:
@@ -141,13 +144,13 @@ class StoreLock:
 
     def _release_abandoned(self, gone: weakref.ref[Hold]) -> None:
         """Give back what a frame had that ended without release(): an interrupt came too early."""
-        if self._outermost is gone and self._is_mine():
+        if self._outermost is gone and self.is_mine():
             self.release(Hold())
 
     def _make_thread_lock(self) -> None:
         self._thread_lock = threading.RLock()  # taken once, whatever the number of nested holds
         # Whether this thread has it. Kept as it is, as each send asks three times.
-        self._is_mine: Callable[[], bool] = self._thread_lock._is_owned  # type: ignore[attr-defined]
+        self.is_mine: Callable[[], bool] = self._thread_lock._is_owned  # type: ignore[attr-defined]
 
     def _wait(self, deadline: float, timeout_s: float) -> None:
         wait_s = _FIRST_WAIT_S

@@ -94,6 +94,7 @@ class MessageStore(StoreContents):
         if not self.read_only:
             note_sizes(self.root, config, self._disk)
             note_identity(self.root, self._disk)
+        self.config = config
         self.parts = StoreParts(self.root, config, self._disk, writable=not self.read_only)
         self.topics = TopicTable(self._config_file(TopicTable.FILE_NAME))
         self._topic_cache: dict[str, tuple[TopicConfig, float]] = {}

@@ -110,7 +110,8 @@ class Writer:
             finally:
                 self._lock.release(hold)
         finally:
-            self._lock.release(hold)
+            if self._lock.is_mine():  # an interrupt came in between
+                self._lock.release(hold)
 
     def _append(self, work: Append, state: TailState) -> None:
         parts, end = self._parts, state.end
@@ -134,7 +135,8 @@ class Writer:
             mark_indexed(parts, work.end)
         else:
             self._unindexed += work.count
-        parts.growth.tell(work.end)
+        if parts.growth.listeners:
+            parts.growth.tell(work.end)
 
     def _make_room_in_index(self, work: Append, state: TailState) -> None:
         """Have the index in the order of the log, and not too far from its end.
