@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import socket
+import platform
 import threading
 import uuid
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class LeaseRecord:
 
 def new_owner() -> str:
     """Return a name that no other owner has."""
-    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+    return f"{platform.node()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ log, until retention deletes it. A copy of a store has its id, too: it is told b
 
 from __future__ import annotations
 
-import socket
+import platform
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,7 @@ def require_same(root: Path, planned: StoreIdentity) -> None:
     """
     found = identity_of(root)
     if not planned.is_same(found):
-        raise OtherStoreError(root, socket.gethostname(), str(planned), str(found))
+        raise OtherStoreError(root, platform.node(), str(planned), str(found))
 
 
 def make_identity(root: Path, lock_timeout_s: float) -> StoreIdentity:
