@@ -99,6 +99,7 @@ def _environment() -> dict[str, str]:
     """Nothing listens beyond this machine; Python workers are this Python."""
     return os.environ | {
         "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_HOME": str(_SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,6 +1,7 @@
-"""The driver of an application on a cluster: reads and writes a store, and prints what it saw.
+"""The driver of an application on a cluster: reads and writes stores, and prints what it saw.
 
-`python -m tests.connector.cluster_job <master> <store> <checkpoint>`
+`python -m tests.connector.cluster_job <master> <store> <checkpoint> <folder>`: the store is one
+that all share; in the folder the driver makes one that the executors do not see.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
+from tests.connector import unshared_store
 
 import rocketpy
 
@@ -71,8 +73,7 @@ def slow_at_first(second_try: Path) -> Callable[[Iterable[Row]], Iterator[Row]]:
     return pass_on
 
 
-def main(master: str, path: str, checkpoint: str) -> None:
-    spark = session(master)
+def use_shared(spark: SparkSession, path: str, checkpoint: str) -> dict[str, int]:
     orders = spark.read.format("rocketpy").option("path", path).option("topic", "orders").load()
     executors = Path(checkpoint + ".executors")
     executors.mkdir()
@@ -93,8 +94,15 @@ def main(master: str, path: str, checkpoint: str) -> None:
         for number in range(4):
             store.send("orders", f"late {number}", queue_id=number)
     copy(reader.load(), path, checkpoint)
+    return {"rows": count, "executors": len(list(executors.iterdir()))}
 
-    print(json.dumps({"rows": count, "executors": len(list(executors.iterdir()))}))
+
+def main(master: str, path: str, checkpoint: str, folder: str) -> None:
+    os.chdir(folder)  # the JVM and what it starts on this side follow
+    spark = session(master)
+    print(json.dumps(use_shared(spark, path, checkpoint)))
+    if Path(unshared_store.PATH).parent.exists():  # on Linux
+        print(json.dumps(unshared_store.use(spark)))
     spark.stop()
 
 

@@ -1,6 +1,7 @@
 """A Spark whose tasks may fail twice: each partition fails once, in the midst of its rows.
 
-`python retrying_job.py <store> <how>`: by an error, or by the death of its Python worker.
+`python retrying_job.py <store> <how> ...`: by an error, or by the death of its Python worker. Each
+way writes to a topic of its name; a line with that name goes to stderr before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ def failing_once(how: str, numbers: Iterable[int]) -> Iterator[tuple[str]]:
         yield (str(number),)
 
 
-def main(path: str, how: str) -> None:
+def write(spark: SparkSession, path: str, how: str) -> None:
+    numbers = spark.sparkContext.range(0, ROWS, 1, 2)
+    rows = numbers.mapPartitions(lambda part: failing_once(how, part))
+    frame = spark.createDataFrame(rows, "body string")
+    writer = frame.write.format("rocketpy").mode("append").option("path", path)
+    writer.option("topic", how).save()
+
+
+def main(path: str, *ways: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master("local[2,3]")
@@ -36,11 +45,9 @@ def main(path: str, how: str) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .getOrCreate()
     )
-    numbers = spark.sparkContext.range(0, ROWS, 1, 2)
-    rows = numbers.mapPartitions(lambda part: failing_once(how, part))
-    frame = spark.createDataFrame(rows, "body string")
-    writer = frame.write.format("rocketpy").mode("append").option("path", path)
-    writer.option("topic", "t").save()
+    for how in ways:
+        print(how, file=sys.stderr, flush=True)
+        write(spark, path, how)
     spark.stop()
 
 

@@ -1,19 +1,15 @@
-"""The driver of an application whose store is not shared: each machine has another folder there.
+"""A store that is not shared: each machine of the cluster has another folder there.
 
-`python -m tests.connector.unshared_job <master> <folder>`; prints what each use of the store said.
 On one machine a path below `/proc/self/cwd` is such a one: executors run in folders of their own.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Callable
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-from tests.connector.cluster_job import session
+from pyspark.sql import DataFrame, SparkSession
 
 import rocketpy
 
@@ -26,12 +22,11 @@ def copy(frame: DataFrame) -> None:
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def main(master: str, folder: str) -> None:
-    os.chdir(folder)  # the JVM and what it starts on this side follow
+def use(spark: SparkSession) -> dict[str, Any]:
+    """Make a store in the driver's folder; return what each use of it said, and its topics."""
     with rocketpy.open(PATH) as store:
         store.create_topic("orders")
         store.send("orders", "one")
-    spark = session(master)
     reader = spark.read.format("rocketpy").option("path", PATH).option("topic", "orders")
     stream = spark.readStream.format("rocketpy").option("path", PATH).option("topic", "orders")
     rows = spark.range(2, numPartitions=2).selectExpr("string(id) AS body")
@@ -43,16 +38,10 @@ def main(master: str, folder: str) -> None:
         "send_back": lambda: rocketpy.send_back(reader.load(), group="g", path=PATH),
     }
     said = {}
-    for name, use in uses.items():
+    for name, tried in uses.items():
         try:
-            use()
+            tried()
         except PySparkException as error:
             said[name] = str(error)
     with rocketpy.open(PATH, read_only=True) as store:
-        topics = sorted(store.topics())
-    print(json.dumps({"said": said, "topics": topics}))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        return {"said": said, "topics": sorted(store.topics())}
