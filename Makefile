@@ -11,8 +11,12 @@ JARS := .venv/.ready-jars
 
 # More words for pytest: make unit ARGS="-k recovery -x"
 ARGS ?=
-# How many tests run at once; the tests of one file stay together, for what they share.
+# How many tests run at once; the tests of one file stay together, for what they share, and files
+# are taken in the order of tests/conftest.py.
 WORKERS ?= 2
+# Tests start hundreds of processes that load the same modules; some images keep Python from storing
+# what it compiles, and each would do it anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test check unit docs bench soak clean java
 
@@ -23,7 +27,7 @@ demo: $(FULL) java ## Set everything up and run the demo
 	$(python) examples/demo.py
 
 test: $(JARS) ## Set everything up and run every test but the soak tests
-	$(python) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
+	$(python) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(FULL) ## Format, lint, types, the arrows between the packages, and the site of the docs
 	$(python) -m ruff format --check .

@@ -1,5 +1,5 @@
-"""What all tests share: Hypothesis profiles (50 examples while developing, 500 in CI), and the
-settings of every Spark that one of them starts (spark_conf).
+"""What all tests share: Hypothesis profiles (50 examples while developing, 500 in CI), the settings
+of every Spark that one of them starts (spark_conf), and the order in which workers take files.
 
 `make unit` installs no Spark; the tests of connector and jobs, some of which need none, are passed
 over then.
@@ -11,6 +11,7 @@ import importlib.util
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 collect_ignore = [] if importlib.util.find_spec("pyspark") else ["connector", "spark_jobs"]
@@ -28,3 +29,19 @@ if os.environ.get("ROCKETPY_SOAK"):
     settings.load_profile("soak")
 else:
     settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# Of a file the first that one of its tests has; files with none come last.
+LONGEST_FIRST = ("slow", "interop", "crash", "spark")
+
+
+@pytest.hookimpl(trylast=True)  # behind those that mark
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put files with long tests first if workers share them: at the end no core waits for one."""
+    if not hasattr(config, "workerinput"):
+        return
+    ranks: dict[Path, int] = {}
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        rank = next((n for n, name in enumerate(LONGEST_FIRST) if name in marks), 99)
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
