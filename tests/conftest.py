@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles (50 examples while developing, 500 in CI), the settings
+"""What all tests share: Hypothesis profiles (50 examples while developing, 200 in CI), the settings
 of every Spark that one of them starts (spark_conf), and the order in which workers take files.
 
 `make unit` installs no Spark; the tests of connector and jobs, some of which need none, are passed
