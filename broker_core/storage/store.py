@@ -348,6 +348,7 @@ class MessageStore(StoreContents):
                 state = self.parts.tail.glimpse()
                 if state is not None:
                     self._flusher.flush_to(state.end)
+                    self.parts.log.files.let_go()  # sends write through mappings
                     if is_behind(self.parts, state):
                         self._writer.catch_up()
                     if self._writer.has_written_last(state):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -155,3 +156,27 @@ def test_a_sync_that_was_interrupted_is_done_by_the_next(
     assert opened._flusher._turn.acquire()  # and an interrupt before it is given back
     store.send("t", b"x")
     assert opened.parts.tail.flushed() > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="asks Linux")
+def test_what_was_sent_does_not_stay_in_the_memory_of_the_process(path: Path) -> None:
+    config = rocketpy.StoreConfig(commit_log_file_size=16 << 20, flush_interval_ms=10)
+    with rocketpy.open(path, config=config) as store:
+        store.create_topic("t", queues=1)
+        for _ in range(4000):
+            store.send("t", bytes(1000))
+        give_up_s = time.monotonic() + 60
+        while mapped_kib(path / "commitlog") > 1024 and time.monotonic() < give_up_s:
+            time.sleep(0.01)
+        assert mapped_kib(path / "commitlog") <= 1024
+
+
+def mapped_kib(folder: Path) -> int:
+    """Return how much of the files below a folder counts as memory of this process."""
+    total, is_inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.partition(" ")[0]:
+            is_inside = str(folder) in line
+        elif is_inside and line.startswith("Rss:"):
+            total += int(line.split()[1])
+    return total
