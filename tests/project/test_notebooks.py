@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -39,22 +39,37 @@ def pictures(cells: list[Cell]) -> list[str]:
     ]
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-@by_name
-def test_a_notebook_runs_from_its_first_cell_to_its_last(path: Path, tmp_path: Path) -> None:
+class Executed(NamedTuple):
+    """Where the notebooks lie that ran, and what was said while they did."""
+
+    folder: Path
+    errors: str
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Executed:
+    """Run all in one process, hence with one JVM; the first that fails ends it."""
     pytest.importorskip("pyspark")
-    own = {name: str(tmp_path / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
+    folder = tmp_path_factory.mktemp("notebooks")
+    own = {name: str(folder / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
     ended = subprocess.run(
-        [sys.executable, ROOT / "tools" / "execute_notebook.py", "--output", tmp_path, path],
+        [sys.executable, ROOT / "tools" / "execute_notebook.py", "--output", folder, *NOTEBOOKS],
         env=os.environ | own,
         capture_output=True,
         text=True,
-        timeout=290,
+        timeout=880,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr[-5000:]
-    ran, committed = code_cells(tmp_path / path.name), code_cells(path)
+    return Executed(folder, ended.stderr)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@by_name
+def test_a_notebook_runs_from_its_first_cell_to_its_last(path: Path, executed: Executed) -> None:
+    assert (executed.folder / path.name).exists(), executed.errors[-5000:]
+    ran, committed = code_cells(executed.folder / path.name), code_cells(path)
     assert [cell["execution_count"] for cell in ran] == [*range(1, len(ran) + 1)]
     assert len(pictures(ran)) == len(pictures(committed))
 
