@@ -187,9 +187,11 @@ class RecordBlock:
         if (tails[:, : name.size] != name).any() or (ends != PROPERTY_SEPARATOR).any():
             return False
         stored = checksum_numbers(tails)
-        behind, second = lengths[1::2], stored[1::2]
-        difference = joined_crcs(stored[::2], second, behind) ^ value_crcs(pairs)
-        highest = joined_crcs(np.full_like(second, ~_POSITIVE), np.zeros_like(second), behind)
+        second_lengths, second = lengths[1::2], stored[1::2]
+        difference = joined_crcs(stored[::2], second, second_lengths) ^ value_crcs(pairs)
+        highest = joined_crcs(
+            np.full_like(second, ~_POSITIVE), np.zeros_like(second), second_lengths
+        )
         return bool(
             np.all((difference & _POSITIVE == 0) | ((difference ^ highest) & _POSITIVE == 0))
         )

@@ -36,8 +36,8 @@ _CHECKSUM = CHECKSUM_HEAD + b"%s" + bytes([PROPERTY_SEPARATOR])
 _DIGITS = b"%%0%dd" % CHECKSUM_DIGITS
 _POSITIVE = 0x7FFFFFFF
 
-_PLACE = struct.Struct(">qq")  # queue offset, physical offset
-_PLACE_AT = struct.calcsize(">iIIii")  # behind size, magic, CRC of the body, queue id and flag
+_OFFSETS = struct.Struct(">qq")  # queue offset, physical offset
+_OFFSETS_AT = struct.calcsize(">iIIii")  # behind size, magic, CRC of the body, queue id and flag
 _STORED = struct.Struct(">q")  # store timestamp
 
 
@@ -150,7 +150,7 @@ class RecordDraft:
     def at(self, queue_offset: int, physical_offset: int, stored_ms: int) -> bytes:
         """Return the record for a place in a queue and in the log."""
         record = self._record
-        _PLACE.pack_into(record, _PLACE_AT, queue_offset, physical_offset)
+        _OFFSETS.pack_into(record, _OFFSETS_AT, queue_offset, physical_offset)
         _STORED.pack_into(record, self._stored_at, stored_ms)
         return bytes(record) + checksum_property(record) if self._has_checksum else bytes(record)
 

@@ -80,9 +80,9 @@ class PropertyColumn:
         """Return the value of one property per row, null where it is missing."""
         if self._irregular is not None:
             return pa.array([row.get(name) for row in self._irregular], pa.string())
-        place = self._place_in_every_row(name.encode())
-        if place is not None and self._width:
-            return self._texts(place * _TOKENS + _VALUE, self._width * _TOKENS)
+        entry = self._entry_in_every_row(name.encode())
+        if entry is not None and self._width:
+            return self._texts(entry * _TOKENS + _VALUE, self._width * _TOKENS)
         entries = self._entries_named(name.encode())
         values = self._picked(entries * _TOKENS + _VALUE)
         row_of_entry = np.searchsorted(self._first_entry, entries, side="right") - 1
@@ -90,7 +90,7 @@ class PropertyColumn:
         wanted[row_of_entry] = np.arange(len(entries))  # of repeated names the last one counts
         return values.take(pa.array(wanted, pa.int64(), mask=wanted < 0))
 
-    def _place_in_every_row(self, name: bytes) -> int | None:
+    def _entry_in_every_row(self, name: bytes) -> int | None:
         """Return at which entry of every row the name stands, as with messages of one producer."""
         if self._width is None:
             return None
@@ -101,11 +101,11 @@ class PropertyColumn:
         ]
         if first_row.count(name) != 1:
             return None
-        place = first_row.index(name)
-        if not (self._name_lengths[place :: self._width] == len(name)).all():
+        entry = first_row.index(name)
+        if not (self._name_lengths[entry :: self._width] == len(name)).all():
             return None
-        starts = self._bounds[place * _TOKENS : -1 : self._width * _TOKENS]
-        return place if equal(self._data, starts.astype(np.int64), name).all() else None
+        starts = self._bounds[entry * _TOKENS : -1 : self._width * _TOKENS]
+        return entry if equal(self._data, starts.astype(np.int64), name).all() else None
 
     def _entries_named(self, name: bytes) -> npt.NDArray[Any]:
         same_length = np.flatnonzero(self._name_lengths == len(name))

@@ -72,8 +72,8 @@ def _map_parts(properties: pa.Array) -> _Parts:
         entry: _Parts = [_Column(names.cast(pa.binary())), b"\x01", _Column(values), b"\x02"]
         return [_Column(_side_by_side(entry, bounds))]
     parts: _Parts = []
-    for place, name in enumerate(names.to_pylist()):
-        parts += [name.encode() + b"\x01", _Column(values, place, len(names)), b"\x02"]
+    for number, name in enumerate(names.to_pylist()):
+        parts += [name.encode() + b"\x01", _Column(values, number, len(names)), b"\x02"]
     return parts
 
 
@@ -99,15 +99,15 @@ def _side_by_side(parts: _Parts, bounds: npt.NDArray[Any]) -> pa.Array:
     sources, begins, end = [pa.array(constants, pa.binary())], dict[int, int](), len(constants)
     every = np.arange(lines, dtype=np.int32)
     picks = np.empty((lines, len(parts)), np.int32)
-    for place, part in enumerate(parts):
+    for column, part in enumerate(parts):
         if isinstance(part, bytes):
-            picks[:, place] = constants.index(part)
+            picks[:, column] = constants.index(part)
             continue
         if id(part.values) not in begins:  # entries of a map share one column of values
             begins[id(part.values)] = end
             sources.append(part.values)
             end += len(part.values)
-        picks[:, place] = every * part.step + (begins[id(part.values)] + part.first)
+        picks[:, column] = every * part.step + (begins[id(part.values)] + part.first)
     tokens = pc.take(pa.concat_arrays(sources), pa.array(picks.ravel()), boundscheck=False)
     _, offsets, data = tokens.buffers()
     ends = np.frombuffer(offsets, np.int32)[bounds * len(parts)]

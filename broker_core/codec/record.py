@@ -58,8 +58,8 @@ def looks_like_checksum(tail: bytes) -> bool:
 
 def encode_record(message: Message) -> bytes:
     """Return the record of a message; the hosts decide on the sysFlag's IPv6 bits."""
-    place = message.queue_offset, message.physical_offset, message.store_timestamp_ms
-    return draft_of(message).at(*place)
+    draft = draft_of(message)
+    return draft.at(message.queue_offset, message.physical_offset, message.store_timestamp_ms)
 
 
 def draft_of(message: Message, *, tag_code: int = 0, delay_ms: int = 0) -> RecordDraft:

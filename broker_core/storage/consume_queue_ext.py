@@ -128,7 +128,7 @@ class ConsumeQueueExt:
         begun = (start for start in reversed(starts) if any(self.files.read(start, 2)))
         return next(begun, starts[0] if starts else 0)
 
-    def cut_behind(self, address: int | None) -> None:
+    def cut_after(self, address: int | None) -> None:
         """Remove all units behind the one at an address; all, if it is None."""
         self._end = None
         unit = None if address is None else self.get(address)

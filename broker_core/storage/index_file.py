@@ -156,7 +156,7 @@ class IndexFile:
         changed = self._chosen(by_slot[is_first])
         found = changed.values()
         for at in np.flatnonzero(found >= count):  # left by an insert that died
-            found[at] = self._settle(int(found[at]), count)
+            found[at] = self._newest_counted(int(found[at]), count)
         previous = np.empty(len(order), np.int64)
         chained = np.empty(len(order), np.int64)
         chained[1:] = by_number[:-1]
@@ -179,7 +179,7 @@ class IndexFile:
         """
         header = self.header()
         count = first_false(
-            lambda number: self._place_of(number) < physical_offset, 1, header.count
+            lambda number: self._physical_offset_of(number) < physical_offset, 1, header.count
         )
         slots = self.read_slots()
         beyond = np.flatnonzero(slots >= count)
@@ -188,22 +188,22 @@ class IndexFile:
                 header._replace(
                     count=count,
                     end_timestamp=min(header.end_timestamp, end_ms),
-                    end_physical_offset=self._place_of(count - 1),
+                    end_physical_offset=self._physical_offset_of(count - 1),
                 )
             )
         if beyond.size:
-            settled = [self._settle(int(number), count) for number in slots[beyond]]
-            self._chosen(beyond).write(np.array(settled, np.int64))
+            counted = [self._newest_counted(int(number), count) for number in slots[beyond]]
+            self._chosen(beyond).write(np.array(counted, np.int64))
             used = int(np.count_nonzero(self.read_slots()))
             self._write_header(self.header()._replace(used_slots=used))
         self.file.zero(self._entry_at(count), self._entry_at(self.entries))
 
-    def _place_of(self, number: int) -> int:
+    def _physical_offset_of(self, number: int) -> int:
         """Return the physical offset that an entry gives; 0 if there is none."""
         entries = self.read_entries(number, number + 1)
         return int(entries["physical_offset"][0]) if len(entries) else 0
 
-    def _settle(self, number: int, count: int) -> int:
+    def _newest_counted(self, number: int, count: int) -> int:
         """Return the newest entry of a chain that the header counts."""
         while number >= count:
             entry = self.file.read(self._entry_at(number), _ENTRY_SIZE)
@@ -215,7 +215,7 @@ class IndexFile:
         """Return (physical offset, store time in s) of a hash's entries, the newest first."""
         header = self.header()
         slot_at = INDEX_HEADER_SIZE + key_hash % self.slots * _SLOT_SIZE
-        number = self._settle(_int(self.file.read(slot_at, _SLOT_SIZE)), header.count)
+        number = self._newest_counted(_int(self.file.read(slot_at, _SLOT_SIZE)), header.count)
         view, unpack = self.file.memory, INDEX_ENTRY_STRUCT.unpack_from
         last_at = self.file.data_end(self._first_entry_at) - _ENTRY_SIZE
         found = []

@@ -14,7 +14,7 @@ from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.tail import TailState
 
 
-def is_behind(parts: StoreParts, state: TailState) -> bool:
+def lags(parts: StoreParts, state: TailState) -> bool:
     """Whether records before the end of the log are not in the index."""
     return parts.config.message_index and (parts.tail.indexed() or 0) < state.end
 
@@ -25,7 +25,7 @@ def catch_up(parts: StoreParts, state: TailState) -> None:
     Raises:
         CorruptStoreError: a record before the end of the log was damaged.
     """
-    if not is_behind(parts, state):
+    if not lags(parts, state):
         return
     start = _first_unindexed(parts)
     if parts.index.end_physical_offset() >= start:  # left by a catch-up or an append that died
@@ -50,16 +50,16 @@ def mark_indexed(parts: StoreParts, end: int) -> None:
         parts.tail.write_indexed(end)
 
 
-def places_of(parts: StoreParts, key_hash: int) -> set[int]:
+def offsets_of_key(parts: StoreParts, key_hash: int) -> set[int]:
     """Return where records lie that have a key of this hash, as far as the log is readable."""
     start = unindexed_from(parts)  # asked first: what is indexed meanwhile is found both ways
-    places = {place for place, _ in parts.index.find(key_hash)}
+    found = {offset for offset, _ in parts.index.find(key_hash)}
     for segment in parts.log.walk(start) if start is not None else ():
         block = segment.sound_prefix() if segment.block is not None else ()
         for dispatch in dispatches(block, segment.file_start, parts.config) if block else ():
             hashes, offsets, _ = dispatch.index_columns()
-            places.update(offsets[hashes == key_hash].tolist())
-    return places
+            found.update(offsets[hashes == key_hash].tolist())
+    return found
 
 
 def unindexed_from(parts: StoreParts) -> int | None:

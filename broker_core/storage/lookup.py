@@ -17,7 +17,7 @@ from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.codec.gather import Ints, rows_at
 from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.java_hash import index_key_hash
-from rocketpy.broker_core.storage.indexing import places_of
+from rocketpy.broker_core.storage.indexing import offsets_of_key
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.published import look
 
@@ -65,8 +65,8 @@ def _hits(parts: StoreParts, topic: str, keys: Sequence[str]) -> Ints:
     hashes = [index_key_hash(f"{topic}#{key}") for key in keys]
 
     def find() -> Ints:
-        places = set[int]().union(*(places_of(parts, each) for each in hashes))
-        return np.sort(np.fromiter(places, np.int64, len(places)))
+        found = set[int]().union(*(offsets_of_key(parts, each) for each in hashes))
+        return np.sort(np.fromiter(found, np.int64, len(found)))
 
     offsets, limit = look(parts, find, lambda hits: int(hits[-1]) + 1 if hits.size else 0)
     upto = limit if limit is not None else np.iinfo(np.int64).max
@@ -94,31 +94,31 @@ def records_at(
         data = parts.log.data_at(start)
         if data is None:
             continue
-        places = offsets[starts == start] - start
-        for some in _cut(data, places):
+        positions = offsets[starts == start] - start
+        for some in _cut(data, positions):
             block = _block_of_sound(data, some, start)
             if block is not None:
                 broker = parts.config.broker_name
                 yield decode(block, schema, broker=broker, decompress=decompress)
 
 
-def _cut(data: np.ndarray, places: Ints) -> Iterator[Ints]:
+def _cut(data: np.ndarray, positions: Ints) -> Iterator[Ints]:
     """Yield places, so many at a time that their records and their bytes are bounded."""
-    places = places[places + _SIZE.itemsize <= data.size]
-    sizes = rows_at(data, places, _SIZE).astype(np.int64)
+    positions = positions[positions + _SIZE.itemsize <= data.size]
+    sizes = rows_at(data, positions, _SIZE).astype(np.int64)
     # What is no record has any size there: it is found out later, and must not count for much.
     ends = np.cumsum(np.where((sizes >= 0) & (sizes <= data.size), sizes, 0))
-    number = ends // _BATCH_BYTES + np.arange(len(places)) // _BATCH_ROWS
-    yield from np.split(places, np.flatnonzero(np.diff(number)) + 1)
+    number = ends // _BATCH_BYTES + np.arange(len(positions)) // _BATCH_ROWS
+    yield from np.split(positions, np.flatnonzero(np.diff(number)) + 1)
 
 
-def _block_of_sound(data: np.ndarray, places: Ints, file_start: int) -> RecordBlock | None:
-    while places.size:
+def _block_of_sound(data: np.ndarray, positions: Ints, file_start: int) -> RecordBlock | None:
+    while positions.size:
         try:
-            block = RecordBlock(data, places)
+            block = RecordBlock(data, positions)
         except RecordError as broken:
-            places = places[places != broken.at]
+            positions = positions[positions != broken.at]
             continue
-        sound = block.sound() & (block.head["physical_offset"] == places + file_start)
+        sound = block.sound() & (block.head["physical_offset"] == positions + file_start)
         return block.take(np.flatnonzero(sound)) if sound.any() else None
     return None

@@ -74,8 +74,8 @@ def queues_without_entries(parts: StoreParts, end: int) -> set[QueueKey]:
                 continue
             for dispatch in dispatches(segment.block, segment.file_start, parts.config):
                 for queue, rows in dispatch.by_queue(parts.queues):
-                    places = dispatch.physical_offsets[rows]
-                    if not _has_entries(queue, dispatch.queue_offsets[rows], places):
+                    physical = dispatch.physical_offsets[rows]
+                    if not _has_entries(queue, dispatch.queue_offsets[rows], physical):
                         lacking.add((queue.topic, queue.queue_id))
     return lacking
 
@@ -91,12 +91,12 @@ def _uncovered_files(parts: StoreParts, end: int) -> Iterator[int]:
         first, stop = int(queue.first_offset()), int(queue.end())
         for begin in range(first, stop, _ENTRIES_AT_ONCE):
             units = queue.units(begin, min(stop, begin + _ENTRIES_AT_ONCE))
-            places, sizes = units["physical_offset"].astype(np.int64), units["size"]
-            counts = (sizes != FILLER_SIZE) & (places >= oldest) & (places < end)
-            places, lengths = places[counts], sizes[counts].astype(np.int64)
-            files = (places - oldest) // size
+            physical, sizes = units["physical_offset"].astype(np.int64), units["size"]
+            counts = (sizes != FILLER_SIZE) & (physical >= oldest) & (physical < end)
+            physical, lengths = physical[counts], sizes[counts].astype(np.int64)
+            files = (physical - oldest) // size
             np.add.at(covered, files, lengths)
-            np.maximum.at(tops, files, places + lengths)
+            np.maximum.at(tops, files, physical + lengths)
     for number, (bytes_covered, top) in enumerate(zip(covered, tops, strict=True)):
         start = oldest + number * size
         if start < end and bytes_covered != _filled_to(parts, start, int(top), end) - start:
@@ -116,12 +116,12 @@ def _filled_to(parts: StoreParts, start: int, top: int, end: int) -> int:
     return following
 
 
-def _has_entries(queue: ConsumeQueue, offsets: np.ndarray, places: np.ndarray) -> bool:
+def _has_entries(queue: ConsumeQueue, offsets: np.ndarray, physical: np.ndarray) -> bool:
     first, last = int(offsets.min()), int(offsets.max())
     units = queue.units(first, last + 1)
     if len(units) <= last - first:
         return False
-    return bool((units["physical_offset"][offsets - first] == places).all())
+    return bool((units["physical_offset"][offsets - first] == physical).all())
 
 
 def restore_queues(

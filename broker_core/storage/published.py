@@ -17,7 +17,7 @@ from rocketpy.broker_core.storage.tail import Announced
 
 Seen = TypeVar("Seen")
 
-_A_LOOK_AHEAD = 4096  # bytes behind an append; those of the next message are not all zero
+_LOOK_AHEAD_BYTES = 4096  # bytes behind an append; those of the next message are not all zero
 
 
 def look(
@@ -49,13 +49,13 @@ def _is_published(parts: StoreParts, end: int) -> bool:
 def _is_under_way(parts: StoreParts, append: Announced) -> bool:
     state = parts.tail.glimpse()
     is_open = state is not None and append.begin == state.end
-    return is_open and not parts.log.files.read(append.end, _A_LOOK_AHEAD).strip(b"\0")
+    return is_open and not parts.log.files.read(append.end, _LOOK_AHEAD_BYTES).strip(b"\0")
 
 
-def is_appending_at(parts: StoreParts, place: int) -> bool:
+def is_appending_at(parts: StoreParts, offset: int) -> bool:
     """Whether an append is under way that begins here: what lies behind may be half of it."""
     append = parts.tail.announced()
-    return append.begin == place and _is_under_way(parts, append)
+    return append.begin == offset and _is_under_way(parts, append)
 
 
 def walk(parts: StoreParts, start: int, end: int | None = None) -> Iterator[Segment]:

@@ -206,8 +206,8 @@ def ends_in(block: RecordBlock, file_start: int) -> Iterator[tuple[QueueKey, Que
     for row in (len(rows) - 1 - last).tolist():
         at = rows[row]
         key = names.dictionary[int(numbers[row])].as_py(), int(queue_ids[row])
-        place = file_start + int(block.starts[at])
-        yield key, QueueEnd(int(block.head["queue_offset"][at]) + 1, place)
+        physical_offset = file_start + int(block.starts[at])
+        yield key, QueueEnd(int(block.head["queue_offset"][at]) + 1, physical_offset)
 
 
 def _ends_in_few(data: bytes, start: int) -> Iterator[tuple[QueueKey, QueueEnd]]:

@@ -78,7 +78,7 @@ class QueueTable:
         queue, ext = self.get(*key), self.ext(*key)
         queue.cut(offset)
         if ext.files.starts():
-            ext.cut_behind(_last_address(queue, offset))
+            ext.cut_after(_last_address(queue, offset))
 
     def topics(self) -> list[str]:
         """Return the topics that have queues on disk."""
@@ -96,8 +96,8 @@ class QueueTable:
     def all(self) -> Iterator[ConsumeQueue]:
         """Yield every queue that has files, be it those of its extension alone."""
         folders = (folder for root in (self.folder, self.ext_folder) for folder in root.glob("*/*"))
-        places = {(each.parent.name, int(each.name)) for each in folders if each.name.isdigit()}
-        for topic, queue_id in sorted(places):
+        keys = {(each.parent.name, int(each.name)) for each in folders if each.name.isdigit()}
+        for topic, queue_id in sorted(keys):
             yield self.get(topic, queue_id)
 
     def forget(self, key: QueueKey | None = None) -> None:

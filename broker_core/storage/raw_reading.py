@@ -124,31 +124,31 @@ class RawReader(QueueReader):
             yield units[wanted], offsets[wanted], start
 
     def _views(self, units: Units, offsets: Ints) -> Iterator[memoryview]:
-        places, sizes = units["physical_offset"].astype(np.int64), units["size"].astype(np.int64)
-        files = places // self._parts.log.file_size
+        physical, sizes = units["physical_offset"].astype(np.int64), units["size"].astype(np.int64)
+        files = physical // self._parts.log.file_size
         for rows in np.split(np.arange(len(units)), np.flatnonzero(np.diff(files)) + 1):
             if rows.size:
-                yield from self._views_of_file(places[rows], sizes[rows], offsets[rows])
+                yield from self._views_of_file(physical[rows], sizes[rows], offsets[rows])
 
-    def _views_of_file(self, places: Ints, sizes: Ints, offsets: Ints) -> Iterator[memoryview]:
-        file_start = self._parts.log.files.start_of(int(places[0]))
+    def _views_of_file(self, physical: Ints, sizes: Ints, offsets: Ints) -> Iterator[memoryview]:
+        file_start = self._parts.log.files.start_of(int(physical[0]))
         data = self._parts.log.data_at(file_start)
         path = self._parts.log.files.folder / file_name(file_start)
         if data is None:
-            raise CorruptStoreError(path, int(places[0]), "the file of the log is missing")
-        starts = places - file_start
+            raise CorruptStoreError(path, int(physical[0]), "the file of the log is missing")
+        starts = physical - file_start
         is_inside = starts + np.maximum(sizes, HEAD.itemsize) <= data.size
         heads = rows_at(data, np.where(is_inside, starts, 0), HEAD)
         agrees = (
             is_inside
             & (heads["total_size"] == sizes)
-            & (heads["physical_offset"] == places)
+            & (heads["physical_offset"] == physical)
             & (heads["queue_offset"] == offsets)
             & (heads["queue_id"] == self.queue.queue_id)
         )
         if not agrees.all():
             reason = "the record is not the one that the queue means"
-            raise CorruptStoreError(path, int(places[int(np.argmin(agrees))]), reason)
+            raise CorruptStoreError(path, int(physical[int(np.argmin(agrees))]), reason)
         ends = starts + sizes
         first_rows = np.flatnonzero(np.append(True, starts[1:] != ends[:-1]))
         last_rows = np.append(first_rows[1:], len(starts)) - 1

@@ -29,7 +29,7 @@ BATCH_ROWS = 8_192  # what fits the cache best when decoded
 BATCH_BYTES = 32 << 20
 _MOST_TOUCHED = 64 << 20  # bytes of the log, before their pages are let go
 # Columns of which queue and record must say the same.
-_VOUCHED_FOR = {"topic", "broker", "queue_id", "queue_offset", "commit_log_offset", "store_size"}
+_QUEUE_COLUMNS = {"topic", "broker", "queue_id", "queue_offset", "commit_log_offset", "store_size"}
 
 
 class QueueReader(QueueBounds):
@@ -52,8 +52,8 @@ class QueueReader(QueueBounds):
         `registered` says how to find in the queue what surely does not pass `sql`.
         """
         asked = {*schema.names, *(["properties"] if sql else [])}
-        doubtful = asked - _VOUCHED_FOR if check else set()
-        for block in self._all_blocks(start, end, doubtful, tag_codes, registered):
+        checked_columns = asked - _QUEUE_COLUMNS if check else set()
+        for block in self._all_blocks(start, end, checked_columns, tag_codes, registered):
             passing = sql.passing(block) if sql else block
             if len(passing):
                 yield self._decode(passing, schema, decompress)
@@ -85,7 +85,7 @@ class QueueReader(QueueBounds):
         self,
         start: int,
         end: int,
-        doubtful: set[str],
+        checked_columns: set[str],
         tag_codes: Ints | None = None,
         registered: RegisteredBits | None = None,
     ) -> Iterator[RecordBlock]:
@@ -99,7 +99,7 @@ class QueueReader(QueueBounds):
             _, count = next(_pieces(units))
             offsets = np.arange(start, start + count)
             wanted = self.wanted(units[:count], tag_codes, registered)
-            for block in self._blocks(units[:count][wanted], offsets[wanted], doubtful):
+            for block in self._blocks(units[:count][wanted], offsets[wanted], checked_columns):
                 yield block
                 touched += int(block.starts[-1] - block.starts[0])
             if touched > _MOST_TOUCHED:
@@ -156,17 +156,19 @@ class QueueReader(QueueBounds):
         return slice(None) if wanted.all() else wanted
 
     def _blocks(
-        self, units: npt.NDArray[np.void], offsets: Ints, doubtful: set[str]
+        self, units: npt.NDArray[np.void], offsets: Ints, checked_columns: set[str]
     ) -> Iterator[RecordBlock]:
         physical = units["physical_offset"].astype(np.int64)
         file_size = self._parts.log.file_size
         bounds = np.flatnonzero(np.diff(physical // file_size)) + 1
         for rows in np.split(np.arange(len(units)), bounds):
             if rows.size:
-                yield self._checked(physical[rows], units["size"][rows], offsets[rows], doubtful)
+                yield self._checked(
+                    physical[rows], units["size"][rows], offsets[rows], checked_columns
+                )
 
     def _checked(
-        self, physical: Ints, sizes: npt.NDArray[np.int32], offsets: Ints, doubtful: set[str]
+        self, physical: Ints, sizes: npt.NDArray[np.int32], offsets: Ints, checked_columns: set[str]
     ) -> RecordBlock:
         """Return the records that entries point at, all found to be theirs."""
         start = self._parts.log.files.start_of(int(physical[0]))
@@ -189,8 +191,8 @@ class QueueReader(QueueBounds):
         if agrees.all():
             agrees &= equal(data, block.topic_at, topic)
         _require(agrees, path, physical, "the record is not the one that the queue means")
-        if doubtful:
-            sound = block.sound_bodies() if doubtful == {"body"} else block.sound()
+        if checked_columns:
+            sound = block.sound_bodies() if checked_columns == {"body"} else block.sound()
             _require(sound, path, physical, "the record does not match its check sum")
         return block
 

@@ -123,7 +123,7 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     if state is None and parts.tail.indexed() is None:
         mark_indexed(parts, start)  # another program wrote it, and its index
     catch_up(parts, TailState(start, stored_ms))
-    replay = _replayed_behind(parts, start, stored_ms)
+    replay = _replayed_from(parts, start, stored_ms)
     _cut_log(parts, replay.end)
     settled = TailState(PhysicalOffset(replay.end), max(stored_ms, replay.stored_ms))
     parts.tail.write_settled(settled)
@@ -132,7 +132,7 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
     return settled
 
 
-def _replayed_behind(parts: StoreParts, start: int, stored_ms: int) -> _Replay:
+def _replayed_from(parts: StoreParts, start: int, stored_ms: int) -> _Replay:
     """Replay from a place on; a queue that lacks entries before it is written anew first."""
     refilled: set[QueueKey] = set()
     while True:
@@ -188,7 +188,7 @@ def recover(
     # log, queues and index were durable too.
     noted = parts.queue_ends.read()
     durable_to = noted.upto if noted else _EVERYTHING
-    index_from, indexed_ms, doubtful = _durable_index(parts, checkpoint, durable_to)
+    index_from, indexed_ms, unfinished_index_files = _durable_index(parts, checkpoint, durable_to)
     durable_ms = min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp)
     start = min(_start_by_time(parts, durable_ms), durable_to)
     if parts.config.message_index:
@@ -200,7 +200,7 @@ def recover(
     write_checkpoint(parts.root, checkpoint, parts.disk, as_of_ns=0)
     if parts.config.message_index:
         mark_indexed(parts, index_from)  # nor must one who settles, should we die
-    for name in doubtful:
+    for name in unfinished_index_files:
         parts.index.remove(name)
     log.info("recovering %s from offset %d", parts.root, start)
     replay = _Replay(parts, start, index_from, is_whole=start == oldest)
@@ -250,8 +250,8 @@ def _has_record(parts: StoreParts, queue: ConsumeQueue, offset: int) -> bool:
         message = parts.log.read(unit.physical_offset)
     except CorruptStoreError:
         return False
-    place = message.topic, message.queue_id, message.queue_offset
-    return place == (queue.topic, queue.queue_id, offset)
+    found = message.topic, message.queue_id, message.queue_offset
+    return found == (queue.topic, queue.queue_id, offset)
 
 
 def _cut_log(parts: StoreParts, end: int) -> None:

@@ -35,20 +35,20 @@ def _in_range(data: Bytes, file_start: int, first: int, last: int) -> int | None
     for at in range(first, last, _CHUNK):
         # A magic number may straddle two chunks.
         chunk = data[at : min(at + _CHUNK + 3, last)].tobytes()
-        places = sorted(place for magic in _MAGICS for place in _all_places(chunk, magic))
-        for place in places:
-            start = at + place - 4
+        positions = sorted(each for magic in _MAGICS for each in _positions_of(chunk, magic))
+        for position in positions:
+            start = at + position - 4
             if start >= first and is_sound_record(data, start, file_start + start):
                 return start
     return None
 
 
-def _all_places(chunk: bytes, magic: bytes) -> list[int]:
-    places, at = [], chunk.find(magic)
+def _positions_of(chunk: bytes, magic: bytes) -> list[int]:
+    positions, at = [], chunk.find(magic)
     while at >= 0:
-        places.append(at)
+        positions.append(at)
         at = chunk.find(magic, at + 1)
-    return places
+    return positions
 
 
 def is_sound_record(data: Bytes, position: int, physical_offset: int) -> bool:

@@ -44,7 +44,7 @@ from rocketpy.broker_core.storage.existing import adapt, is_store, note_sizes, r
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.growth import Listener
 from rocketpy.broker_core.storage.identity import note_identity
-from rocketpy.broker_core.storage.indexing import is_behind
+from rocketpy.broker_core.storage.indexing import lags
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
 from rocketpy.broker_core.storage.lock import Openers, forks, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
@@ -349,7 +349,7 @@ class MessageStore(StoreContents):
                 if state is not None:
                     self._flusher.flush_to(state.end)
                     self.parts.log.files.let_go()  # sends write through mappings
-                    if is_behind(self.parts, state):
+                    if lags(self.parts, state):
                         self._writer.catch_up()
                     if self._writer.has_written_last(state):
                         with suppress(DiskFullError):  # the append that needs the file tells it

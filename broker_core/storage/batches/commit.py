@@ -163,7 +163,7 @@ class BatchCommit:
         """Note the batch, dispatch it and publish the end: what settle() does if this does not."""
         assert ledger.pending is not None
         begin = ledger.pending.begin
-        write_ledger(self.parts.root, ledger.settled(is_in_log=True), self.parts.disk)
+        write_ledger(self.parts.root, ledger.without_pending(is_in_log=True), self.parts.disk)
         placing = _Placing(self, TailState(begin, self._stored_ms))
         for chunk in staged_chunks(self.batch.files, with_records=False):
             self._dispatch(chunk, *placing.place(chunk)[:2])

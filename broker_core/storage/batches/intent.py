@@ -61,7 +61,7 @@ def settle_batch(commit_log: CommitLog, root: Path, disk: Disk, *, flushed: int)
     elif flushed <= batch.begin and not _has_other_record(commit_log, batch.begin):
         log.warning("%s: dropping a batch at %d that was not finished", root, batch.begin)
         commit_log.cut(batch.begin)
-    write_ledger(root, ledger.settled(is_in_log=is_in_log), disk)
+    write_ledger(root, ledger.without_pending(is_in_log=is_in_log), disk)
 
 
 def _is_in_log(commit_log: CommitLog, batch: PendingBatch) -> bool:

@@ -91,7 +91,7 @@ class Ledger:
             raise StaleBatchError(writer, number, last)
         return number == last
 
-    def settled(self, *, is_in_log: bool) -> Ledger:
+    def without_pending(self, *, is_in_log: bool) -> Ledger:
         """Return the ledger without its pending batch, which is noted if it is in the log."""
         batch = self.pending
         if batch is None or batch.writer is None or not is_in_log:

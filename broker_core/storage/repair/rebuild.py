@@ -47,7 +47,7 @@ class Rebuild:
     gaps: list[Gap] = field(default_factory=list)
     rooms: list[Room] = field(default_factory=list)  # free bytes, in log order
     repeated: int = 0  # offsets that a later message took over, as in a topic made anew
-    _last_places: dict[tuple[str, int], int] = field(default_factory=dict)
+    _last_offsets: dict[tuple[str, int], int] = field(default_factory=dict)  # physical ones
     _missing_bytes: int = 0
 
     def run(self, end: int, progress: Progress | None = None) -> None:
@@ -89,13 +89,13 @@ class Rebuild:
         self.stored_ms = max(self.stored_ms, int(block.store_timestamps.max(initial=0)))
 
     def _note_padding(self, found: list[Dispatch]) -> None:
-        places: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for dispatch in found:
             rows = np.flatnonzero(_is_padding(dispatch))
             starts, sizes = dispatch.physical_offsets[rows], dispatch.sizes[rows]
-            places += zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-        self._missing_bytes += sum(end - start for start, end in places)
-        self.rooms += [Room(start, end, ends_file=False) for start, end in sorted(places)]
+            spans += zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+        self._missing_bytes += sum(end - start for start, end in spans)
+        self.rooms += [Room(start, end, ends_file=False) for start, end in sorted(spans)]
 
     # --- which records to believe ---------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Rebuild:
         key = queue.topic, queue.queue_id
         oldest = self.parts.log.min_offset()
         self.ends[key] = first if oldest else 0
-        self._last_places[key] = oldest
+        self._last_offsets[key] = oldest
         if first and oldest:
             queue.fill_before(first)
 
@@ -170,19 +170,19 @@ class Rebuild:
     ) -> None:
         """Put fillers where offsets were left out, and cut what offsets that went back left."""
         key = queue.topic, queue.queue_id
-        offsets, places = dispatch.queue_offsets[rows], dispatch.physical_offsets[rows]
+        offsets, physical = dispatch.queue_offsets[rows], dispatch.physical_offsets[rows]
         due = np.append(self.ends[key], offsets[:-1] + 1)
-        before = np.append(self._last_places[key], places[:-1])
+        before = np.append(self._last_offsets[key], physical[:-1])
         for row in np.flatnonzero(offsets > due):
             lost = LostOffsets(*key, int(due[row]), int(offsets[row]))
             queue.fill(lost.start, lost.end)
             stored_ms = int(dispatch.timestamps[rows[row]])
-            self.gaps.append(Gap(lost, int(before[row]), int(places[row]), stored_ms))
+            self.gaps.append(Gap(lost, int(before[row]), int(physical[row]), stored_ms))
         back = due - offsets
         if (back > 0).any():
             self.repeated += int(back[back > 0].sum())
             queue.cut(int(offsets[-1]) + 1)
-        self.ends[key], self._last_places[key] = int(offsets[-1]) + 1, int(places[-1])
+        self.ends[key], self._last_offsets[key] = int(offsets[-1]) + 1, int(physical[-1])
 
 
 def _nameless(
@@ -191,11 +191,11 @@ def _nameless(
     """Yield place and size of records whose topic is no name."""
     if sum(len(dispatch.sizes) for dispatch in found) == len(block):
         return
-    places = block.starts + file_start
+    physical = block.starts + file_start
     known = [dispatch.physical_offsets for dispatch in found]
-    named = np.isin(places, np.concatenate([np.zeros(0, np.int64), *known]))
+    named = np.isin(physical, np.concatenate([np.zeros(0, np.int64), *known]))
     for row in np.flatnonzero(~named & indexed(block.sys_flags)):
-        yield int(places[row]), int(block.sizes[row])
+        yield int(physical[row]), int(block.sizes[row])
 
 
 def _is_padding(dispatch: Dispatch) -> npt.NDArray[np.bool_]:

@@ -290,15 +290,15 @@ def _lost_at_the_end(old: QueueTable, rebuild: Rebuild) -> Iterator[Gap]:
     log_end = max((skipped.end for skipped in rebuild.mender.skipped), default=0)
     for queue in old.all():
         start = rebuild.ends.get((queue.topic, queue.queue_id), queue.first_offset())
-        places = queue.units(start, max(queue.end(), start))["physical_offset"].astype(np.int64)
-        inside = np.zeros(len(places), bool)
+        physical = queue.units(start, max(queue.end(), start))["physical_offset"].astype(np.int64)
+        inside = np.zeros(len(physical), bool)
         for skipped in rebuild.mender.skipped:
-            inside |= (places >= skipped.start) & (places < skipped.end)
+            inside |= (physical >= skipped.start) & (physical < skipped.end)
         count = len(inside) if inside.all() else int(np.argmin(inside))
         if count:
             lost = LostOffsets(queue.topic, queue.queue_id, start, start + count)
             starts = [skipped.start for skipped in rebuild.mender.skipped]
-            after = max(start for start in starts if start <= places[0])
+            after = max(start for start in starts if start <= physical[0])
             yield Gap(lost, after, log_end, rebuild.stored_ms)
 
 

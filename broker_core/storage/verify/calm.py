@@ -16,10 +16,10 @@ class Calm:
         self._parts, self._abort = parts, parts.root / ABORT
         self._was_closed = not self._abort.exists()
         self._tail = parts.tail.glimpse()
-        self.settled_end = self.indexed_end = _EVERYTHING
+        self.published_end = self.indexed_end = _EVERYTHING
         if self._tail is not None:
             # From here on an append may be under way: its entries come later.
-            self.settled_end = self._tail.end
+            self.published_end = self._tail.end
             self.indexed_end = min(self._tail.end, unindexed_from(parts) or 0)
 
     def is_clean(self) -> bool:
@@ -30,7 +30,7 @@ class Calm:
 
     def queued_end(self) -> int:
         """Return up to where every record must be in its queue."""
-        return _EVERYTHING if self.is_clean() else self.settled_end
+        return _EVERYTHING if self.is_clean() else self.published_end
 
     def keyed_end(self) -> int:
         """Return up to where every record must be in the index."""

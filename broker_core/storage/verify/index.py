@@ -93,13 +93,13 @@ class IndexCheck:
         self, part: npt.NDArray[Any], first: int, header: IndexHeader
     ) -> npt.NDArray[np.intp]:
         """Return what is wrong with each entry as 1 + number of the reason, chains apart."""
-        places = part["physical_offset"].astype(np.int64)
-        table = records_at(self._parts, places, self._outline.end)
-        rows = table.rows_of(places)
+        physical = part["physical_offset"].astype(np.int64)
+        table = records_at(self._parts, physical, self._outline.end)
+        rows = table.rows_of(physical)
         has_row = rows != NO_ROW
         # Asked behind: records may be deleted, or appended, meanwhile.
-        is_gone = (places >= 0) & (places < self._parts.log.min_offset())
-        is_new = (places >= self._outline.end) & (places < self._log_end.now())
+        is_gone = (physical >= 0) & (physical < self._parts.log.min_offset())
+        is_new = (physical >= self._outline.end) & (physical < self._log_end.now())
         has_key = np.zeros(len(part), bool)
         has_key[has_row] = table.has_keys(rows[has_row] << 32 | part["key_hash"][has_row])
         times = at_rows(table.timestamps, rows)
@@ -122,8 +122,8 @@ class IndexCheck:
         slots = file.read_slots()
         wrong = np.flatnonzero(slots != newest[: len(slots)])
         if wrong.size and count and not self._calm.is_clean():
-            settled = [_settled(file, int(slots[at]), count) for at in wrong]
-            wrong = wrong[np.array(settled, np.int32) != newest[wrong]]
+            counted = [_newest_counted(file, int(slots[at]), count) for at in wrong]
+            wrong = wrong[np.array(counted, np.int32) != newest[wrong]]
         for first, last in runs(wrong):
             which = f"slot {first}" if first == last else f"slots {first} to {last}, the first"
             text = f"{which} names entry {slots[first]}, its newest is {newest[first]}"
@@ -137,9 +137,9 @@ class IndexCheck:
         if count > 1:
             for name, number in (("begin", 1), ("end", count - 1)):
                 entry = file.read_entries(number, number + 1)
-                place = entry["physical_offset"].astype(np.int64)
-                allowed[f"{name}_physical_offset"] = {int(place[0])}
-                times = records_at(self._parts, place, self._outline.end).timestamps
+                physical = entry["physical_offset"].astype(np.int64)
+                allowed[f"{name}_physical_offset"] = {int(physical[0])}
+                times = records_at(self._parts, physical, self._outline.end).timestamps
                 if times.size:
                     time_ms = int(times[0])
                     allowed[f"{name}_timestamp"] = {time_ms}
@@ -168,8 +168,8 @@ class IndexCheck:
         numbers = np.arange(count, count + len(left))
         may_be = (left["key_hash"] >= 0) & (left["physical_offset"] >= 0) & (left["seconds"] >= 0)
         may_be &= (left["previous"] >= 0) & (left["previous"] < numbers) & (left["key_hash"] != 0)
-        behind = count + int(np.argmin(np.append(may_be, False)))
-        spans = [(0, 1), (behind, file.entries)] if self._calm.is_clean() else [(0, 1)]
+        unused_from = count + int(np.argmin(np.append(may_be, False)))
+        spans = [(0, 1), (unused_from, file.entries)] if self._calm.is_clean() else [(0, 1)]
         for first, last in spans:
             found = first_nonzero(file.file, _entry_at(file, first), _entry_at(file, last))
             if found is not None:
@@ -210,7 +210,7 @@ def _chain(hashes: npt.NDArray[Any], first: int, newest: npt.NDArray[np.int32]) 
     return previous
 
 
-def _settled(file: IndexFile, number: int, count: int) -> int:
+def _newest_counted(file: IndexFile, number: int, count: int) -> int:
     """Follow a slot that an insert changed before it died to the newest entry that counts."""
     while number >= count:
         entry = file.read_entries(number, number + 1)

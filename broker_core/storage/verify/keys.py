@@ -68,7 +68,7 @@ class IndexEntries:
         ]
         return np.concatenate([np.zeros(0, INDEX_ENTRY), *found])
 
-    def place(self, number: int) -> int:
+    def physical_offset(self, number: int) -> int:
         """Return the physical offset of one entry."""
         entry = self.read(number, number + 1)
         return int(entry["physical_offset"][0]) if len(entry) else 0
@@ -87,7 +87,7 @@ class _Pending(NamedTuple):
     """Keys that are not where they should be."""
 
     rows: Ints  # of their records, counted from the oldest
-    places: Ints
+    physical_offsets: Ints
     hashes: Ints
     is_tag: npt.NDArray[np.bool_]
 
@@ -102,7 +102,7 @@ class KeyCheck:
         self._right: dict[str, Spans] = {}
         self._first_tag = _NEVER  # the first place whose tag is in the index
         self._pending: list[_Pending] = []
-        oldest = self._entries.place(0) if parts.log.min_offset() else 0
+        oldest = self._entries.physical_offset(0) if parts.log.min_offset() else 0
         self._lacking = LackingKeys(parts, calm, oldest)
 
     def right(self, name: str) -> Spans:
@@ -129,7 +129,7 @@ class KeyCheck:
         """Return which of the next entries give place and time of records."""
         begins = self._entries.begins(self._next, self._next + len(entries))
         seconds = seconds_since(begins, records.block.store_timestamps[rows])
-        agree: npt.NDArray[np.bool_] = entries["physical_offset"] == records.places[rows]
+        agree: npt.NDArray[np.bool_] = entries["physical_offset"] == records.physical_offsets[rows]
         agree &= entries["seconds"] == seconds
         return agree
 
@@ -140,67 +140,66 @@ class KeyCheck:
 
     def _match(self, records: SoundRecords, keys: Ints) -> None:
         """Find the keys of records, as row << 32 | hash, in whatever order; note what is not."""
-        low, high = int(records.places[0]), int(records.places[-1])
-        self._next = first_false(lambda at: self._entries.place(at) < low, 0, len(self._entries))
+        low, high = int(records.physical_offsets[0]), int(records.physical_offsets[-1])
+        offset_of = self._entries.physical_offset
+        self._next = first_false(lambda at: offset_of(at) < low, 0, len(self._entries))
         entries = self._entries.read(self._next, self._next + 4 * len(keys) + _PART)
-        places = entries["physical_offset"].astype(np.int64)
-        ours = int(np.argmax(np.append(places > high, True)))
-        entries, places = entries[:ours], places[:ours]
-        rows = np.minimum(np.searchsorted(records.places, places), len(records) - 1)
+        physical = entries["physical_offset"].astype(np.int64)
+        ours = int(np.argmax(np.append(physical > high, True)))
+        entries, physical = entries[:ours], physical[:ours]
+        rows = np.minimum(np.searchsorted(records.physical_offsets, physical), len(records) - 1)
         found = rows << 32 | entries["key_hash"]
         is_key = np.isin(found, keys) & self._agree(records, rows, entries)
         if is_key.all():
             self._mark(self._next, self._next + ours)
         wanted, tags = np.unique(keys), _tag_keys(records, _NEVER)
-        is_found = np.isin(wanted, found[records.places[rows] == places])
+        is_found = np.isin(wanted, found[records.physical_offsets[rows] == physical])
         self._note_tags(records, wanted[is_found & np.isin(wanted, tags)])
         if self._is_wanted and not is_found.all():
             lacking = wanted[~is_found]
             rows = lacking >> 32
             is_tag = np.isin(lacking, tags)
-            self._put_off(
-                _Pending(
-                    rows + records.first_row, records.places[rows], lacking & 0xFFFFFFFF, is_tag
-                )
-            )
+            physical = records.physical_offsets[rows]
+            numbers, hashes = rows + records.first_row, lacking & 0xFFFFFFFF
+            self._put_off(_Pending(numbers, physical, hashes, is_tag))
 
     def _note_tags(self, records: SoundRecords, keys: Ints) -> None:
         """Note tags that are in the index: brokers before 5.4 do not put them there."""
         if keys.size:
-            place = int(records.places[int(keys.min()) >> 32])
-            self._first_tag = min(self._first_tag, place)
+            offset = int(records.physical_offsets[int(keys.min()) >> 32])
+            self._first_tag = min(self._first_tag, offset)
 
     def _put_off(self, pending: _Pending) -> None:
         self._pending.append(pending)
         if sum(len(each.rows) for each in self._pending) > _MOST_PENDING:
-            self._settle()
+            self._search_pending()
 
-    def _settle(self) -> None:
+    def _search_pending(self) -> None:
         """Look for all pending keys in all entries; note those that are not there."""
         if not self._pending:
             return
         pending = _Pending(*(np.concatenate(column) for column in zip(*self._pending, strict=True)))
         self._pending = []
-        known = np.unique(pending.places)
-        keys = np.searchsorted(known, pending.places) << 32 | pending.hashes
+        known = np.unique(pending.physical_offsets)
+        keys = np.searchsorted(known, pending.physical_offsets) << 32 | pending.hashes
         is_found = np.zeros(len(keys), bool)
         for first in range(0, len(self._entries), _PART):
             entries = self._entries.read(first, first + _PART)
-            places = entries["physical_offset"].astype(np.int64)
-            at = np.minimum(np.searchsorted(known, places), len(known) - 1)
-            is_near = known[at] == places
+            physical = entries["physical_offset"].astype(np.int64)
+            at = np.minimum(np.searchsorted(known, physical), len(known) - 1)
+            is_near = known[at] == physical
             if is_near.any():
                 is_found |= np.isin(keys, (at << 32 | entries["key_hash"])[is_near])
-        tags = pending.places[is_found & pending.is_tag]
+        tags = pending.physical_offsets[is_found & pending.is_tag]
         self._first_tag = min(self._first_tag, int(tags.min(initial=_NEVER)))
         # Tags need only be there from the first on that is; those found later lie behind.
-        is_lacking = ~is_found & (~pending.is_tag | (pending.places >= self._first_tag))
-        self._lacking.add(pending.rows[is_lacking], pending.places[is_lacking])
+        is_lacking = ~is_found & (~pending.is_tag | (pending.physical_offsets >= self._first_tag))
+        self._lacking.add(pending.rows[is_lacking], pending.physical_offsets[is_lacking])
 
     def lacking(self) -> Iterator[Problem]:
         """Report records whose keys no file has."""
-        self._settle()
-        return self._lacking.told()
+        self._search_pending()
+        return self._lacking.problems()
 
 
 class LackingKeys:
@@ -214,25 +213,25 @@ class LackingKeys:
         self._parts, self._calm, self._oldest = parts, calm, oldest
         self._runs: list[tuple[int, int, int]] = []  # first and last row, place of the first
 
-    def add(self, rows: Ints, places: Ints) -> None:
+    def add(self, rows: Ints, physical: Ints) -> None:
         """Note some records; a record may come twice in turn."""
-        rows, first = np.unique(rows[places >= self._oldest], return_index=True)
-        places = places[places >= self._oldest][first]
-        # What may just be being indexed is told apart from what cannot be.
-        is_new_run = (np.diff(rows) != 1) | np.diff(places < self._calm.indexed_end)
+        rows, first = np.unique(rows[physical >= self._oldest], return_index=True)
+        physical = physical[physical >= self._oldest][first]
+        # What may just be being indexed is kept apart from what cannot be.
+        is_new_run = (np.diff(rows) != 1) | np.diff(physical < self._calm.indexed_end)
         for part in np.split(np.arange(len(rows)), np.flatnonzero(is_new_run) + 1):
             if part.size:
-                self._add(int(rows[part[0]]), int(rows[part[-1]]), int(places[part[0]]))
+                self._add(int(rows[part[0]]), int(rows[part[-1]]), int(physical[part[0]]))
 
-    def _add(self, first: int, last: int, place: int) -> None:
+    def _add(self, first: int, last: int, offset: int) -> None:
         end = self._calm.indexed_end
         before = self._runs[-1] if self._runs else None
-        if before and before[1] + 1 >= first and (before[2] < end) == (place < end):
+        if before and before[1] + 1 >= first and (before[2] < end) == (offset < end):
             self._runs[-1] = (before[0], last, before[2])
         else:
-            self._runs.append((first, last, place))
+            self._runs.append((first, last, offset))
 
-    def told(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Problem]:
         """Report them."""
         end, log_start = self._calm.keyed_end(), self._parts.log.min_offset()
         runs = [run for run in self._runs if run[2] < end]
@@ -241,12 +240,12 @@ class LackingKeys:
                 text = "there are messages with keys, but no index file"
                 yield Problem("I9", self._parts.index.folder, -1, text)
             return
-        for first, last, place in runs:
-            if place < log_start:
+        for first, last, offset in runs:
+            if offset < log_start:
                 continue  # deleted meanwhile
             whose = "the record" if first == last else f"{last - first + 1} records"
             text = f"the keys of {whose} are not all in the index"
-            yield Problem("I9", path_of(self._parts, place), place, text)
+            yield Problem("I9", path_of(self._parts, offset), offset, text)
 
 
 def _tag_keys(records: SoundRecords, first_tag: int) -> Ints:

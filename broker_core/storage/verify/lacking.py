@@ -22,8 +22,8 @@ _Name = tuple[str, int] | None  # topic and queue; None for records whose topic 
 class _Run(NamedTuple):
     low: int  # queue offsets, in turn
     high: int
-    place: int  # of the first one
-    is_settled: bool  # whether all were in the log before anybody could append
+    physical_offset: int  # of the first one
+    is_published: bool  # whether all were published before verification began
 
 
 class LackingMessages:
@@ -34,7 +34,7 @@ class LackingMessages:
         self._runs: dict[_Name, list[_Run]] = {}
 
     def take(
-        self, name: _Name, offsets: Ints, places: Ints, is_entered: npt.NDArray[np.bool_]
+        self, name: _Name, offsets: Ints, physical: Ints, is_entered: npt.NDArray[np.bool_]
     ) -> None:
         """Note which of some consecutive messages of a queue are not in it."""
         if name is not None and offsets[0] == 0:
@@ -43,16 +43,16 @@ class LackingMessages:
         if is_entered.all():
             return
         rows = np.flatnonzero(~is_entered)
-        is_settled = places[rows] < self._calm.settled_end
-        ends = np.flatnonzero((np.diff(rows) != 1) | np.diff(is_settled)) + 1
+        is_published = physical[rows] < self._calm.published_end
+        ends = np.flatnonzero((np.diff(rows) != 1) | np.diff(is_published)) + 1
         for part in np.split(rows, ends):
-            low, high, place = int(offsets[part[0]]), int(offsets[part[-1]]), int(places[part[0]])
-            self._add(name, _Run(low, high, place, place < self._calm.settled_end))
+            low, high, at = int(offsets[part[0]]), int(offsets[part[-1]]), int(physical[part[0]])
+            self._add(name, _Run(low, high, at, at < self._calm.published_end))
 
     def _add(self, name: _Name, run: _Run) -> None:
         known = self._runs.setdefault(name, [])
         last = known[-1] if known else None
-        if last and last.high + 1 == run.low and last.is_settled == run.is_settled:
+        if last and last.high + 1 == run.low and last.is_published == run.is_published:
             known[-1] = last._replace(high=run.high)
         else:
             known.append(run)
@@ -64,9 +64,9 @@ class LackingMessages:
             is_known[records.rows(dispatch)] = True
         for row in np.flatnonzero(~is_known & queued(records.block.sys_flags)).tolist():
             offset = records.block.head["queue_offset"][row : row + 1].astype(np.int64)
-            self.take(None, offset, records.places[row : row + 1], np.zeros(1, bool))
+            self.take(None, offset, records.physical_offsets[row : row + 1], np.zeros(1, bool))
 
-    def told(self, known_topics: Container[str] | None, on_disk: set[str]) -> Iterator[Problem]:
+    def problems(self, known_topics: Container[str] | None, on_disk: set[str]) -> Iterator[Problem]:
         """Report them.
 
         The records of a topic that was deleted, queues and all, stay in the log; `known_topics` is
@@ -75,7 +75,7 @@ class LackingMessages:
         is_clean, log_start = self._calm.is_clean(), self._parts.log.min_offset()
         for name, found in self._runs.items():
             for run in sorted(found):
-                if run.place < log_start or not (is_clean or run.is_settled):
+                if run.physical_offset < log_start or not (is_clean or run.is_published):
                     continue  # deleted meanwhile, or perhaps just being appended
                 if name is None:
                     text = "the record's topic cannot be one"
@@ -91,4 +91,6 @@ class LackingMessages:
                         else f"messages {run.low} to {run.high} have"
                     )
                     text = f"{what} no entry in {topic}/{queue_id}"
-                yield Problem("I5", path_of(self._parts, run.place), run.place, text)
+                yield Problem(
+                    "I5", path_of(self._parts, run.physical_offset), run.physical_offset, text
+                )

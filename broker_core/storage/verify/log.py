@@ -30,15 +30,15 @@ def check_log(
 ) -> Iterator[Problem]:
     """Report what is wrong in the log; outline and `take` get all that is sound, in order."""
     yield from check_files("I1", parts.log.files)
-    position = told = kept = outline.log_start
+    position = reported = kept = outline.log_start
     limit = _limit(parts)
     while position < limit:
         for segment in parts.log.walk(position, limit):
             position = segment.end
             if segment.block is not None:
                 yield from _take(parts, segment, segment.block, outline, take)
-            advance(position - told)
-            told = position
+            advance(position - reported)
+            reported = position
             if position - kept > _KEPT_BYTES:
                 parts.log.files.let_go()
                 kept = position
@@ -50,7 +50,7 @@ def check_log(
         yield Problem("I1", path_of(parts, position), position, text)
         position = following
     outline.finish(position)
-    yield from _behind(parts, LogEnd(parts, position))
+    yield from _check_zeros_after(parts, LogEnd(parts, position))
 
 
 class LogEnd:
@@ -91,16 +91,16 @@ def _take(
     outline: LogOutline,
     take: Callable[[SoundRecords], None],
 ) -> Iterator[Problem]:
-    places = segment.physical_offsets()
+    physical = segment.physical_offsets()
     said = block.head["physical_offset"]
-    is_sound, is_here = block.sound(), said == places
+    is_sound, is_here = block.sound(), said == physical
     for row in np.flatnonzero(~is_here).tolist():
         text = f"the record says that it lies at {said[row]}"
-        yield Problem("I2", path_of(parts, int(places[row])), int(places[row]), text)
+        yield Problem("I2", path_of(parts, int(physical[row])), int(physical[row]), text)
     for first, last in runs(np.flatnonzero(~is_sound)):
         what = "the record does" if first == last else f"{last - first + 1} records do"
         text = f"{what} not match the check sum"
-        yield Problem("I12", path_of(parts, int(places[first])), int(places[first]), text)
+        yield Problem("I12", path_of(parts, int(physical[first])), int(physical[first]), text)
     good = np.flatnonzero(is_sound & is_here)
     if good.size:
         block = block if len(good) == len(block) else block.take(good)
@@ -108,7 +108,7 @@ def _take(
         outline.add(block, segment.file_start)
 
 
-def _behind(parts: StoreParts, log_end: LogEnd) -> Iterator[Problem]:
+def _check_zeros_after(parts: StoreParts, log_end: LogEnd) -> Iterator[Problem]:
     """I3: nothing behind the last record, in any file."""
     end = log_end.now()
     for start in parts.log.files.starts():

@@ -110,11 +110,11 @@ def check_checkpoint(parts: StoreParts, outline: LogOutline, log_end: LogEnd) ->
         if not is_new and not _is_known_time(outline, time_ms):
             text = f"{Checkpoint._fields[number]} is {time_ms}: no record was stored then"
             yield Problem("I10", path, number * _LONG, text)
-    for number, place in enumerate(checkpoint[3:], start=3):
-        is_record = number < 5 or outline.is_boundary(place)
-        is_new = outline.end < place <= log_end.now()
-        if place != 0 and not is_new and not (0 < place <= outline.end and is_record):
-            text = f"{Checkpoint._fields[number]} is {place}; the log ends at {outline.end}"
+    for number, offset in enumerate(checkpoint[3:], start=3):
+        is_record = number < 5 or outline.is_boundary(offset)
+        is_new = outline.end < offset <= log_end.now()
+        if offset != 0 and not is_new and not (0 < offset <= outline.end and is_record):
+            text = f"{Checkpoint._fields[number]} is {offset}; the log ends at {outline.end}"
             yield Problem("I10", path, number * _LONG, text)
     yield from _zero_between(path, data, CHECKPOINT_STRUCT.size, CHECKPOINT_SIZE, invariant="I10")
 

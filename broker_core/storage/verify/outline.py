@@ -64,14 +64,14 @@ class LogOutline:
             for _, _, times in self._again(line)
         )
 
-    def is_boundary(self, place: int) -> bool:
+    def is_boundary(self, offset: int) -> bool:
         """Whether a record begins or ends there, or may have before it was deleted."""
-        if 0 < place < self.log_start:
+        if 0 < offset < self.log_start:
             return True
         return any(
-            ((starts == place) | (ends == place)).any()
+            ((starts == offset) | (ends == offset)).any()
             for line in self._lines
-            if line.start <= place <= line.end
+            if line.start <= offset <= line.end
             for starts, ends, _ in self._again(line)
         )
 

@@ -26,8 +26,8 @@ class Problem(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        place = f" at {self.offset}" if self.offset >= 0 else ""
-        return f"{self.invariant} {self.path}{place}: {self.text}"
+        where = f" at {self.offset}" if self.offset >= 0 else ""
+        return f"{self.invariant} {self.path}{where}: {self.text}"
 
 
 def runs(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:

@@ -78,33 +78,33 @@ class QueueCheck:
             ends = np.flatnonzero(np.diff(dispatch.queue_ids[order])) + 1
             for part in np.split(order, ends):
                 if part.size:
-                    self._hold(dispatch, part)
+                    self._compare(dispatch, part)
         if known < len(records):
             self._lacking.take_nameless(records)
 
-    def _hold(self, dispatch: Dispatch, rows: npt.NDArray[np.intp]) -> None:
+    def _compare(self, dispatch: Dispatch, rows: npt.NDArray[np.intp]) -> None:
         """Hold the entries of some messages of one queue against them."""
         name = (dispatch.topic, int(dispatch.queue_ids[rows[0]]))
         queue, ext = self._parts.queues.get(*name), ExtUnits(self._parts.queues.ext(*name))
-        offsets, places = dispatch.queue_offsets[rows], dispatch.physical_offsets[rows]
+        offsets, physical = dispatch.queue_offsets[rows], dispatch.physical_offsets[rows]
         ends = np.flatnonzero(np.diff(offsets) != 1) + 1  # one run, unless messages were lost
         for part in np.split(np.arange(len(rows)), ends):
             first = int(offsets[part[0]])
             entries = _entries(queue, first, first + len(part))
-            is_entered = (entries["physical_offset"] == places[part]) & (entries["size"] != 0)
-            is_entered &= (entries["size"] != FILLER_SIZE) | (places[part] != 0)
+            is_entered = (entries["physical_offset"] == physical[part]) & (entries["size"] != 0)
+            is_entered &= (entries["size"] != FILLER_SIZE) | (physical[part] != 0)
             is_right = is_entered & (entries["size"] == dispatch.sizes[rows[part]])
             codes = entries["tag_code"].astype(np.int64)
             wanted = dispatch.tag_codes[rows[part]], dispatch.timestamps[rows[part]]
             if (is_right & _has_tag_code(ext, codes, *wanted)).all():
                 self._right.setdefault(name, Spans()).add(first, first + len(part))
-            self._lacking.take(name, offsets[part], places[part], is_entered)
+            self._lacking.take(name, offsets[part], physical[part], is_entered)
 
     def check(self, queue: ConsumeQueue, log_end: LogEnd, advance: Advance) -> Iterator[Problem]:
         """Report what is wrong with one queue and its extension."""
         yield from check_files("I4", queue.files)
         yield from ExtUnits(self._parts.queues.ext(queue.topic, queue.queue_id)).check()
-        behind = int(queue.first_offset())  # the number behind the last entry met
+        next_number = int(queue.first_offset())  # the number behind the last entry met
         is_begun = False  # whether an entry was met whose record the log has
         right = self._right.get((queue.topic, queue.queue_id), Spans())
         for start in queue.files.starts():
@@ -112,7 +112,7 @@ class QueueCheck:
             count = self._written(file) if file is not None else 0
             first = start // QUEUE_UNIT_SIZE
             if count and file is not None:
-                yield from self._gap(file, behind, first)
+                yield from self._gap(file, next_number, first)
                 for low, high, is_right in right.parts(first, first + count):
                     for at in range(low, high, _PART) if not is_right else ():
                         until = min(at + _PART, high)
@@ -124,14 +124,14 @@ class QueueCheck:
                         yield from _problems_at(file, at, first, reasons)
                         is_begun = is_begun or has_row
                     is_begun = is_begun or is_right
-                behind = first + count
+                next_number = first + count
             advance(queue.files.file_size)
-        self.ends[queue.topic, queue.queue_id] = behind
+        self.ends[queue.topic, queue.queue_id] = next_number
 
-    def _gap(self, file: DiskFile, behind: int, first: int) -> Iterator[Problem]:
+    def _gap(self, file: DiskFile, next_number: int, first: int) -> Iterator[Problem]:
         is_new = _read(file, 0, 1)["physical_offset"][0] >= self._outline.end
-        if first > behind and not is_new:
-            text = f"entries {behind} to {first - 1} before it are not written"
+        if first > next_number and not is_new:
+            text = f"entries {next_number} to {first - 1} before it are not written"
             yield Problem("I4", file.path, 0, text)
 
     def _written(self, file: DiskFile) -> int:
@@ -153,13 +153,13 @@ class QueueCheck:
         is_begun: bool,
     ) -> tuple[npt.NDArray[np.intp], bool]:
         """Return what is wrong with each as 1 + number of the reason, and if any has a record."""
-        places, sizes = entries["physical_offset"].astype(np.int64), entries["size"]
-        table = records_at(self._parts, places, self._outline.end)
+        physical, sizes = entries["physical_offset"].astype(np.int64), entries["size"]
+        table = records_at(self._parts, physical, self._outline.end)
         log_start = self._parts.log.min_offset()  # asked behind: records may be deleted meanwhile
-        is_filler = (sizes == FILLER_SIZE) & (places == 0)
-        is_gone = (places >= 0) & (places < log_start) & ~is_filler
-        is_new = (places >= self._outline.end) & (places < log_end.now())
-        rows = table.rows_of(places)
+        is_filler = (sizes == FILLER_SIZE) & (physical == 0)
+        is_gone = (physical >= 0) & (physical < log_start) & ~is_filler
+        is_new = (physical >= self._outline.end) & (physical < log_end.now())
+        rows = table.rows_of(physical)
         rows[is_filler | is_gone | (sizes == 0)] = NO_ROW
         has_row = rows != NO_ROW
         is_late = np.logical_or.accumulate(has_row) | is_begun
@@ -168,7 +168,7 @@ class QueueCheck:
         faults = [
             sizes == 0,
             is_filler & (entries["tag_code"] != 0),
-            is_gone & is_late & (places < self._outline.log_start),
+            is_gone & is_late & (physical < self._outline.log_start),
             ~(is_filler | is_gone | is_new | has_row),
             has_row & (at_rows(table.queues, rows) != number),
             has_row & (at_rows(table.queue_offsets, rows) != numbers),
@@ -187,7 +187,7 @@ class QueueCheck:
     def lacking(self, known_topics: Container[str] | None) -> Iterator[Problem]:
         """Report records that no entry points at, once all queues were checked."""
         on_disk = {topic for topic, _ in self.ends}
-        return self._lacking.told(known_topics, on_disk)
+        return self._lacking.problems(known_topics, on_disk)
 
 
 def _has_tag_code(ext: ExtUnits, codes: Ints, wanted: Ints, times: Ints) -> npt.NDArray[np.bool_]:

@@ -33,7 +33,7 @@ class SoundRecords:
         self, block: RecordBlock, file_start: int, config: StoreConfig, first_row: int = 0
     ) -> None:
         self.block, self.first_row = block, first_row  # counted from the oldest record on
-        self.places = block.starts + file_start
+        self.physical_offsets = block.starts + file_start
         self.dispatches = list(dispatches(block, file_start, config))
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class SoundRecords:
         """Return which of the records are the messages of a dispatch."""
         if len(dispatch.sizes) == len(self):
             return slice(None)
-        return np.searchsorted(self.places, dispatch.physical_offsets)
+        return np.searchsorted(self.physical_offsets, dispatch.physical_offsets)
 
     @lazy_property
     def keys(self) -> tuple[Ints, Ints]:
@@ -97,9 +97,9 @@ def at_rows(values: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
     return values[rows] if values.size else np.zeros(len(rows), values.dtype)
 
 
-def records_at(parts: StoreParts, places: Ints, end: int) -> RecordTable:
+def records_at(parts: StoreParts, physical_offsets: Ints, end: int) -> RecordTable:
     """Return the sound records that begin at some places of the log before `end`."""
-    wanted = np.unique(places[(places >= 0) & (places < end)])
+    wanted = np.unique(physical_offsets[(physical_offsets >= 0) & (physical_offsets < end)])
     file_starts = wanted - wanted % parts.log.file_size
     numbers: dict[tuple[str, int], int] = {}
     columns: list[tuple[Ints, ...]] = [tuple(np.zeros(0, np.int64) for _ in range(7))]
@@ -137,7 +137,7 @@ def _columns(
         codes[rows] = dispatch.tag_codes
     key_rows, hashes = records.keys
     return (
-        records.places,
+        records.physical_offsets,
         block.sizes,
         block.head["queue_offset"].astype(np.int64),
         codes,

@@ -142,10 +142,10 @@ def test_addresses_are_resolved_and_plain_codes_stay(ext: ConsumeQueueExt) -> No
 
 def test_units_behind_an_address_are_cut(ext: ConsumeQueueExt) -> None:
     put(ext, 1, 2, 3, 4)
-    ext.cut_behind(EXT_FIRST_ADDRESS + 20)
+    ext.cut_after(EXT_FIRST_ADDRESS + 20)
     assert ext.end() == 40
     assert put(ext, 5, 6) == [40, 64]
-    ext.cut_behind(None)
+    ext.cut_after(None)
     assert ext.end() == 0
 
 

@@ -39,7 +39,7 @@ def test_what_is_written_is_read(root: Path) -> None:
 
 
 def test_only_the_noted_number_itself_is_a_replay() -> None:
-    ledger = Ledger(pending=BATCH).settled(is_in_log=True)
+    ledger = Ledger(pending=BATCH).without_pending(is_in_log=True)
     assert ledger.pending is None
     assert [ledger.is_replay("q", number) for number in (7, 8)] == [True, False]
     assert not ledger.is_replay("other", 0)
@@ -61,20 +61,20 @@ def test_a_former_name_counts_until_there_is_a_batch_of_the_new_one() -> None:
 
 
 def test_a_batch_that_is_not_in_the_log_is_forgotten() -> None:
-    assert Ledger({"a": 1}, BATCH).settled(is_in_log=False) == Ledger({"a": 1})
+    assert Ledger({"a": 1}, BATCH).without_pending(is_in_log=False) == Ledger({"a": 1})
 
 
 def test_a_batch_of_nobody_is_not_noted() -> None:
     nobodys = replace(BATCH, writer=None)
-    assert Ledger({"a": 1}, nobodys).settled(is_in_log=True) == Ledger({"a": 1})
+    assert Ledger({"a": 1}, nobodys).without_pending(is_in_log=True) == Ledger({"a": 1})
     assert not Ledger().is_replay(None, 0)
 
 
 def test_the_writer_that_committed_longest_ago_goes_when_there_are_too_many() -> None:
     numbers = {f"w{n}": n for n in range(MOST_WRITERS)}
-    noted = Ledger(numbers, replace(BATCH, writer="w0")).settled(is_in_log=True)
+    noted = Ledger(numbers, replace(BATCH, writer="w0")).without_pending(is_in_log=True)
     assert len(noted.numbers) == MOST_WRITERS
-    noted = Ledger(noted.numbers, BATCH).settled(is_in_log=True)
+    noted = Ledger(noted.numbers, BATCH).without_pending(is_in_log=True)
     assert "w1" not in noted.numbers
     assert {"w0", "w2", "q"} <= noted.numbers.keys()
 
@@ -98,12 +98,12 @@ def test_a_note_is_kept_if_and_only_if_its_batch_is_in_the_log(root: Path) -> No
     noted = Ledger({"q": 6}, replace(BATCH, note={"at": [1, 2]}), {"q": {"at": [0]}, "r": {}})
     write_ledger(root, noted, Disk())
     assert read_ledger(root) == noted
-    assert noted.settled(is_in_log=True).notes == {"q": {"at": [1, 2]}, "r": {}}
-    assert noted.settled(is_in_log=False).notes == noted.notes
+    assert noted.without_pending(is_in_log=True).notes == {"q": {"at": [1, 2]}, "r": {}}
+    assert noted.without_pending(is_in_log=False).notes == noted.notes
 
 
 def test_a_batch_without_a_note_leaves_the_old_one() -> None:
-    ledger = Ledger({"q": 6}, BATCH, {"q": {"at": [0]}}).settled(is_in_log=True)
+    ledger = Ledger({"q": 6}, BATCH, {"q": {"at": [0]}}).without_pending(is_in_log=True)
     assert ledger.notes == {"q": {"at": [0]}}
 
 
