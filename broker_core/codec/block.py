@@ -26,6 +26,7 @@ from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
     CHECKSUM_NAME,
     CHECKSUM_SIZE,
+    FOOT,
     HEAD,
     HEADER_V4,
     HOST_V4_SIZE,
@@ -36,7 +37,6 @@ from rocketpy.broker_core.codec.layout import (
     PROPERTY_SEPARATOR,
     SIZE_AND_MAGIC,
     STORE_TIMESTAMP,
-    TAIL,
     SysFlag,
 )
 from rocketpy.broker_core.codec.properties import PropertyColumn
@@ -44,7 +44,7 @@ from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.lazy import lazy_property
 
 _U1, _U2 = np.dtype("u1"), np.dtype(">u2")
-_HEAD_NAMES, _TAIL_NAMES = list(HEAD.names or ()), list(TAIL.names or ())
+_HEAD_NAMES, _FOOT_NAMES = list(HEAD.names or ()), list(FOOT.names or ())
 _POSITIVE = np.uint32(0x7FFFFFFF)
 
 
@@ -82,11 +82,11 @@ class RecordBlock:
         fits = (self.sizes >= MIN_RECORD_SIZE) & (ends <= self.data.size)
         self._require(fits, "its size does not fit")
         self._time_at = self.starts + HEAD.itemsize + self._host_sizes(SysFlag.BORN_HOST_V6)
-        tail_at = self._time_at + 8 + self._host_sizes(SysFlag.STORE_HOST_V6)
-        self.body_at = tail_at + TAIL.itemsize
+        foot_at = self._time_at + 8 + self._host_sizes(SysFlag.STORE_HOST_V6)
+        self.body_at = foot_at + FOOT.itemsize
         self._require(self.body_at + 3 <= ends, "its size is smaller than its header")
         whole = self._header
-        self.tail = rows_at(self.data, tail_at, TAIL) if whole is None else whole[_TAIL_NAMES]
+        self.tail = rows_at(self.data, foot_at, FOOT) if whole is None else whole[_FOOT_NAMES]
         self.body_lengths = self.tail["body_length"].astype(np.int64)
         body_end = self.body_at + self.body_lengths
         self._require((self.body_lengths >= 0) & (body_end + 3 <= ends), "its body length is wrong")
@@ -125,8 +125,9 @@ class RecordBlock:
     @lazy_property
     def checksummed(self) -> npt.NDArray[np.bool_]:
         """Which records end in a record check sum, sound or damaged."""
-        tail_at = self.starts + self.sizes - CHECKSUM_SIZE  # inside the record: a header is longer
-        found = equal(self.data, tail_at, CHECKSUM_NAME)
+        # This is inside the record: a header is longer than a check sum.
+        ending_at = self.starts + self.sizes - CHECKSUM_SIZE
+        found = equal(self.data, ending_at, CHECKSUM_NAME)
         found &= self.properties_lengths >= CHECKSUM_SIZE
         others = np.flatnonzero(~found)
         if others.size:
@@ -135,21 +136,21 @@ class RecordBlock:
 
     def _resemble_checksums(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """As record.looks_like_checksum, for many."""
-        tails = self._tails(rows)
+        endings = self._endings(rows)
         name = np.frombuffer(CHECKSUM_HEAD, np.uint8)
-        digits = tails[:, name.size : -1]
-        agreeing = (tails == 0).sum(axis=1)
-        agreeing += (tails[:, : name.size] == name).sum(axis=1)
+        digits = endings[:, name.size : -1]
+        agreeing = (endings == 0).sum(axis=1)
+        agreeing += (endings[:, : name.size] == name).sum(axis=1)
         agreeing += ((digits >= 0x30) & (digits <= 0x39)).sum(axis=1)
-        agreeing += tails[:, -1] == PROPERTY_SEPARATOR
+        agreeing += endings[:, -1] == PROPERTY_SEPARATOR
         agreeing[self.properties_lengths[rows] < CHECKSUM_SIZE] = 0
         found: npt.NDArray[np.bool_] = agreeing >= CHECKSUM_SIZE - 4
         return found
 
-    def _tails(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    def _endings(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         at = (self.starts + self.sizes)[rows] - CHECKSUM_SIZE
-        tails = rows_at(self.data, at, np.dtype(f"V{CHECKSUM_SIZE}"))
-        return tails.view(np.uint8).reshape(len(rows), CHECKSUM_SIZE)
+        endings = rows_at(self.data, at, np.dtype(f"V{CHECKSUM_SIZE}"))
+        return endings.view(np.uint8).reshape(len(rows), CHECKSUM_SIZE)
 
     def sound(self) -> npt.NDArray[np.bool_]:
         """Return which records match their check sum, or without one their body's CRC."""
@@ -165,7 +166,7 @@ class RecordBlock:
             # With the digits of a check sum at its end, its name was overwritten.
             sound[plain] &= ~self._matches_digits(plain)
         rows = np.flatnonzero(checked)
-        sound[rows] = (self._tails(rows) == self._checksums(rows)).all(axis=1)
+        sound[rows] = (self._endings(rows) == self._checksums(rows)).all(axis=1)
         return sound
 
     def _pairs_match(self) -> bool:
@@ -182,11 +183,11 @@ class RecordBlock:
         pairs = pa.Array.from_buffers(
             pa.binary(), len(self) // 2, [None, pa.py_buffer(every_second), records]
         )
-        tails = self._tails(np.arange(len(self)))
-        name, ends = np.frombuffer(CHECKSUM_HEAD, np.uint8), tails[:, -1]
-        if (tails[:, : name.size] != name).any() or (ends != PROPERTY_SEPARATOR).any():
+        endings = self._endings(np.arange(len(self)))
+        name, ends = np.frombuffer(CHECKSUM_HEAD, np.uint8), endings[:, -1]
+        if (endings[:, : name.size] != name).any() or (ends != PROPERTY_SEPARATOR).any():
             return False
-        stored = checksum_numbers(tails)
+        stored = checksum_numbers(endings)
         second_lengths, second = lengths[1::2], stored[1::2]
         difference = joined_crcs(stored[::2], second, second_lengths) ^ value_crcs(pairs)
         highest = joined_crcs(
@@ -217,7 +218,7 @@ class RecordBlock:
 
     def _matches_digits(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return which records end in the digits of their check sum, whatever stands before."""
-        ends = self._tails(rows)[:, len(CHECKSUM_HEAD) :]
+        ends = self._endings(rows)[:, len(CHECKSUM_HEAD) :]
         digits = ends[:, :-1]
         matches: npt.NDArray[np.bool_] = np.all((digits >= 0x30) & (digits <= 0x39), axis=1)
         matches &= self.properties_lengths[rows] >= CHECKSUM_SIZE

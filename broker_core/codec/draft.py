@@ -15,6 +15,7 @@ from rocketpy.broker_core.codec.layout import (
     CHECKSUM_DIGITS,
     CHECKSUM_NAME,
     CHECKSUM_SIZE,
+    FOOT_STRUCT,
     HEAD_STRUCT,
     HEADER_V4_SIZE,
     HOST_V4_SIZE,
@@ -25,7 +26,6 @@ from rocketpy.broker_core.codec.layout import (
     MAX_TOPIC_V1,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
-    TAIL_STRUCT,
     SysFlag,
 )
 from rocketpy.broker_core.codec.sys_flags import is_queued
@@ -42,7 +42,7 @@ _STORED = struct.Struct(">q")  # store timestamp
 
 
 def _header(born_host_size: int, store_host_size: int) -> struct.Struct:
-    layout = f"{HEAD_STRUCT.format}{born_host_size}sq{store_host_size}s{TAIL_STRUCT.format[1:]}"
+    layout = f"{HEAD_STRUCT.format}{born_host_size}sq{store_host_size}s{FOOT_STRUCT.format[1:]}"
     return struct.Struct(layout)
 
 

@@ -3,7 +3,7 @@
 This module is the truth about the record format; docs/storage-format.md explains it, and a test
 holds the two equal. All integers are big-endian. A record is
 
-    head (48) | born host (8 or 20) | store timestamp (8) | store host (8 or 20) | tail (16)
+    head (48) | born host (8 or 20) | store timestamp (8) | store host (8 or 20) | foot (16)
     | body | topic length (1, v2: 2) | topic | properties length (2) | properties
 
 and is written as version 1 unless its topic is longer than 127 bytes.
@@ -33,16 +33,16 @@ HEAD_FIELDS: tuple[tuple[str, str], ...] = (
     ("sys_flag", ">i4"),
     ("born_timestamp", ">i8"),  # ms
 )
-TAIL_FIELDS: tuple[tuple[str, str], ...] = (
+FOOT_FIELDS: tuple[tuple[str, str], ...] = (  # the end of the header
     ("reconsume_times", ">i4"),
     ("prepared_transaction_offset", ">i8"),
     ("body_length", ">i4"),
 )
 HEAD = np.dtype(list(HEAD_FIELDS))
-TAIL = np.dtype(list(TAIL_FIELDS))
+FOOT = np.dtype(list(FOOT_FIELDS))
 STORE_TIMESTAMP = np.dtype(">i8")  # ms
 HEAD_STRUCT = struct.Struct(">iIIiiqqiq")
-TAIL_STRUCT = struct.Struct(">iqi")
+FOOT_STRUCT = struct.Struct(">iqi")
 SIZE_AND_MAGIC = struct.Struct(">iI")
 
 HOST_V4_SIZE = 8  # address 4, port 4
@@ -54,7 +54,7 @@ HEADER_V4 = np.dtype(
         ("born_host", f"V{HOST_V4_SIZE}"),
         ("store_timestamp", STORE_TIMESTAMP.str),
         ("store_host", f"V{HOST_V4_SIZE}"),
-        *TAIL_FIELDS,
+        *FOOT_FIELDS,
     ]
 )
 HEADER_V4_SIZE = HEADER_V4.itemsize
@@ -73,7 +73,7 @@ NAME_VALUE_SEPARATOR = 0x01
 PROPERTY_SEPARATOR = 0x02
 
 assert HEAD.itemsize == HEAD_STRUCT.size == 48
-assert TAIL.itemsize == TAIL_STRUCT.size == 16
+assert FOOT.itemsize == FOOT_STRUCT.size == 16
 assert HEADER_V4_SIZE == 88
 assert CHECKSUM_SIZE == 20
 
@@ -107,7 +107,7 @@ def _header(born_host_size: int, store_host_size: int) -> np.dtype[np.void]:
             ("born_host", f"V{born_host_size}"),
             ("store_timestamp", STORE_TIMESTAMP.str),
             ("store_host", f"V{store_host_size}"),
-            *TAIL_FIELDS,
+            *FOOT_FIELDS,
         ]
     )
 

@@ -18,6 +18,7 @@ from rocketpy.broker_core.codec.draft import (
 from rocketpy.broker_core.codec.layout import (
     BLANK_SIZE,
     CHECKSUM_SIZE,
+    FOOT_STRUCT,
     HEAD_STRUCT,
     HOST_V4_SIZE,
     HOST_V6_SIZE,
@@ -27,7 +28,6 @@ from rocketpy.broker_core.codec.layout import (
     MIN_RECORD_SIZE,
     PROPERTY_SEPARATOR,
     SIZE_AND_MAGIC,
-    TAIL_STRUCT,
     SysFlag,
 )
 from rocketpy.broker_core.errors import RecordError
@@ -43,17 +43,17 @@ from rocketpy.broker_core.message import (
 _BORN_HOST_V6, _STORE_HOST_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
 
 
-def looks_like_checksum(tail: bytes) -> bool:
+def looks_like_checksum(ending: bytes) -> bool:
     """Whether 20 bytes are, or were before a few bytes changed or were lost, a record check sum.
 
     A check sum with a damaged name must not pass as an ordinary property of an unchecked record;
     nor must the zeros that a crash leaves where the end of a record did not reach the disk.
     """
-    if len(tail) != CHECKSUM_SIZE:
+    if len(ending) != CHECKSUM_SIZE:
         return False
-    agreeing = sum(a in (b, 0) for a, b in zip(tail, CHECKSUM_HEAD, strict=False))
-    agreeing += sum(0x30 <= digit <= 0x39 or not digit for digit in tail[len(CHECKSUM_HEAD) : -1])
-    return agreeing + (tail[-1] in (PROPERTY_SEPARATOR, 0)) >= CHECKSUM_SIZE - 4
+    agreeing = sum(a in (b, 0) for a, b in zip(ending, CHECKSUM_HEAD, strict=False))
+    agreeing += sum(0x30 <= digit <= 0x39 or not digit for digit in ending[len(CHECKSUM_HEAD) : -1])
+    return agreeing + (ending[-1] in (PROPERTY_SEPARATOR, 0)) >= CHECKSUM_SIZE - 4
 
 
 def encode_record(message: Message) -> bytes:
@@ -100,11 +100,11 @@ def decode_record(data: bytes | memoryview, at: int = 0) -> Message:
     born_size = HOST_V6_SIZE if sys_flag & SysFlag.BORN_HOST_V6 else HOST_V4_SIZE
     store_size = HOST_V6_SIZE if sys_flag & SysFlag.STORE_HOST_V6 else HOST_V4_SIZE
     time_at = HEAD_STRUCT.size + born_size
-    tail_at = time_at + 8 + store_size
-    body_at = tail_at + TAIL_STRUCT.size
+    foot_at = time_at + 8 + store_size
+    body_at = foot_at + FOOT_STRUCT.size
     if body_at > size:
         raise RecordError(at, "its size is smaller than its header")
-    reconsume_times, prepared, body_length = TAIL_STRUCT.unpack_from(record, tail_at)
+    reconsume_times, prepared, body_length = FOOT_STRUCT.unpack_from(record, foot_at)
     topic_at = body_at + body_length + (1 if magic == MAGIC_V1 else 2)
     topic_length = int.from_bytes(record[body_at + body_length : topic_at], "big")
     properties_at = topic_at + topic_length + 2
@@ -128,7 +128,7 @@ def decode_record(data: bytes | memoryview, at: int = 0) -> Message:
         born_timestamp_ms=head[8],
         born_host=Host.unpack(bytes(record[HEAD_STRUCT.size : time_at])),
         store_timestamp_ms=int.from_bytes(record[time_at : time_at + 8], "big", signed=True),
-        store_host=Host.unpack(bytes(record[time_at + 8 : tail_at])),
+        store_host=Host.unpack(bytes(record[time_at + 8 : foot_at])),
         reconsume_times=reconsume_times,
         prepared_transaction_offset=PhysicalOffset(prepared),
         has_checksum=has_checksum,
@@ -150,8 +150,8 @@ def numbered(data: bytes, at: int) -> Numbered:
     size, magic, _, queue_id, _, queue_offset, _, sys_flag, _ = HEAD_STRUCT.unpack_from(data, at)
     born_size = HOST_V6_SIZE if sys_flag & _BORN_HOST_V6 else HOST_V4_SIZE
     store_size = HOST_V6_SIZE if sys_flag & _STORE_HOST_V6 else HOST_V4_SIZE
-    tail_at = at + HEAD_STRUCT.size + born_size + 8 + store_size
-    length_at = tail_at + TAIL_STRUCT.size + TAIL_STRUCT.unpack_from(data, tail_at)[2]
+    foot_at = at + HEAD_STRUCT.size + born_size + 8 + store_size
+    length_at = foot_at + FOOT_STRUCT.size + FOOT_STRUCT.unpack_from(data, foot_at)[2]
     topic_at = length_at + (1 if magic == MAGIC_V1 else 2)
     topic_end = topic_at + int.from_bytes(data[length_at:topic_at], "big")
     topic = data[topic_at:topic_end].decode("utf-8", "replace")
@@ -184,13 +184,13 @@ def _check(record: memoryview, properties: bytes, at: int) -> bool:
     """Hold the record check sum, if there is one, against the bytes before it."""
     if len(properties) < CHECKSUM_SIZE:
         return False
-    tail = properties[-CHECKSUM_SIZE:]
-    digits = tail[len(CHECKSUM_HEAD) :]
-    if not looks_like_checksum(tail) and not digits[:-1].isdigit():
+    ending = properties[-CHECKSUM_SIZE:]
+    digits = ending[len(CHECKSUM_HEAD) :]
+    if not looks_like_checksum(ending) and not digits[:-1].isdigit():
         return False
     actual = checksum_property(record[:-CHECKSUM_SIZE])
-    if looks_like_checksum(tail) and actual != tail:
+    if looks_like_checksum(ending) and actual != ending:
         raise RecordError(at, "the record does not match its check sum")
-    if actual != tail and actual.endswith(digits):
+    if actual != ending and actual.endswith(digits):
         raise RecordError(at, "the name of its check sum was overwritten")
-    return actual == tail
+    return actual == ending

@@ -70,7 +70,7 @@ def coded(dtype: np.dtype[np.void], start: int = 0) -> list[Field]:
 
 
 def test_the_record_is_documented_as_it_is_coded() -> None:
-    head, tail = coded(record_layout.HEAD), record_layout.TAIL
+    head, foot = coded(record_layout.HEAD), record_layout.FOOT
     host, stamp = record_layout.HOST_V4_SIZE, record_layout.STORE_TIMESTAMP.itemsize
     born_at = record_layout.HEAD.itemsize
     middle = [
@@ -78,8 +78,8 @@ def test_the_record_is_documented_as_it_is_coded() -> None:
         Field(born_at + host, stamp, "store_timestamp"),
         Field(born_at + host + stamp, host, "store_host"),
     ]
-    tail_at = born_at + 2 * host + stamp
-    assert documented("Record") == [*head, *middle, *coded(tail, tail_at)]
+    foot_at = born_at + 2 * host + stamp
+    assert documented("Record") == [*head, *middle, *coded(foot, foot_at)]
 
 
 def test_the_rest_of_a_record_follows_its_header() -> None:

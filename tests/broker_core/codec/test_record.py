@@ -138,7 +138,7 @@ def test_a_damaged_check_sum_is_not_taken_for_a_property() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tail", "is_one"),
+    ("ending", "is_one"),
     [
         (b"__CRC32#\x010123456789\x02", True),
         (b"__CRC32#\x01012345678x\x02", True),
@@ -151,8 +151,8 @@ def test_a_damaged_check_sum_is_not_taken_for_a_property() -> None:
         (b"__CRC32#\x01" + bytes(11), True),
     ],
 )
-def test_a_check_sum_is_known_with_up_to_four_changed_bytes(tail: bytes, is_one: bool) -> None:
-    assert looks_like_checksum(tail) is is_one
+def test_a_check_sum_is_known_with_up_to_four_changed_bytes(ending: bytes, is_one: bool) -> None:
+    assert looks_like_checksum(ending) is is_one
 
 
 def test_ipv6_hosts_make_longer_records_and_set_their_bits() -> None:
