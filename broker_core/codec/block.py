@@ -172,8 +172,8 @@ class RecordBlock:
     def _pairs_match(self) -> bool:
         """Whether records match their check sums, asked of two at a time: at two thirds the price.
 
-        No means that some may not, or that their number is odd. What is stored of a CRC lacks its
-        highest bit, so that of the first one of a pair may be either.
+        False means that some may not, or that their number is odd. A stored CRC lacks its highest
+        bit; so the first one of a pair is tried with either.
         """
         if len(self) % 2:
             return False
@@ -200,8 +200,8 @@ class RecordBlock:
     def sound_bodies(self) -> npt.NDArray[np.bool_]:
         """Return which records have a body that matches its CRC, and flags that can be trusted.
 
-        Half the price of `sound`, for who takes nothing but bodies. Only the flags say how a body
-        is compressed: where they are not the same in all records, whole records are asked.
+        Half the price of `sound`, for those who read bodies alone. Only the flags say how a body is
+        compressed: where they are not the same in all records, whole records are checked.
         """
         flags = self.head["sys_flag"]
         if len(self) < 2 or (flags != flags[0]).any():

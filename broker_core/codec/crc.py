@@ -65,7 +65,7 @@ def row_crcs(rows: npt.NDArray[Any]) -> Crcs:
 
 
 def joined_crcs(first: Crcs, second: Crcs, second_lengths: Ints) -> Crcs:
-    """Return the CRCs of bytes and bytes behind them, from the CRCs of both."""
+    """Return the CRCs of bytes and the bytes after them, from the CRCs of both."""
     level = 0
     while second_lengths.any():
         first = _followed(first, level, second_lengths & 0xFF)

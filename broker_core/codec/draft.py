@@ -1,7 +1,7 @@
-"""A record but for what the log decides: its numbers, its place and its time.
+"""A record but for what the log decides: its queue offset, physical offset and store time.
 
 Made of bytes and integers, so that what arrives as bytes need never be anything else. All that can
-be done before the place is known is done when a draft is made: outside the store's lock.
+be done before these are known is done when a draft is made: outside the store's lock.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DIGITS = b"%%0%dd" % CHECKSUM_DIGITS
 _POSITIVE = 0x7FFFFFFF
 
 _OFFSETS = struct.Struct(">qq")  # queue offset, physical offset
-_OFFSETS_AT = struct.calcsize(">iIIii")  # behind size, magic, CRC of the body, queue id and flag
+_OFFSETS_AT = struct.calcsize(">iIIii")  # after size, magic, CRC of the body, queue id, flag
 _STORED = struct.Struct(">q")  # store timestamp
 
 
@@ -80,7 +80,7 @@ def checksum_property(record: bytes | bytearray | memoryview) -> bytes:
 
 
 class RecordDraft:
-    """A record without its place. Its size is known."""
+    """A record without its offsets and its store time. Its size is known."""
 
     __slots__ = (
         *("queue", "is_queued", "tag_code", "delay_ms", "size"),
@@ -138,7 +138,7 @@ class RecordDraft:
             prepared_offset,
             len(body),
         )
-        # All but its place, its time and its check sum.
+        # All but its offsets, its store time and its check sum.
         parts = (header, body, name, length.to_bytes(2, "big"), properties)
         self._record = bytearray(b"".join(parts))
         self._stored_at = HEAD_STRUCT.size + len(born_host)
@@ -148,7 +148,7 @@ class RecordDraft:
         self.tag_code, self.delay_ms = tag_code, delay_ms
 
     def at(self, queue_offset: int, physical_offset: int, stored_ms: int) -> bytes:
-        """Return the record for a place in a queue and in the log."""
+        """Return the record with its offsets in queue and log, and its store time."""
         record = self._record
         _OFFSETS.pack_into(record, _OFFSETS_AT, queue_offset, physical_offset)
         _STORED.pack_into(record, self._stored_at, stored_ms)

@@ -80,7 +80,7 @@ class RecordRun:
     def of_parts(
         cls, headers: npt.NDArray[np.void], rest: Bytes, rest_crcs: Crcs | None
     ) -> RecordRun:
-        """Return the run that these are the parts of: one that was put away and read again."""
+        """Return the run that has these parts: one that was staged and read again."""
         checksum = CHECKSUM_SIZE if rest_crcs is not None else 0
         ends = np.cumsum(headers["total_size"] - (headers.itemsize + checksum), dtype=np.int32)
         bounds = pa.py_buffer(np.concatenate([np.zeros(1, np.int32), ends]))
@@ -96,7 +96,7 @@ class RecordRun:
         return len(self.sizes)
 
     def place(self, queue_offsets: Ints, physical_offsets: Ints, store_timestamp_ms: int) -> None:
-        """Write in what the log decides and the record check sums: make the records whole."""
+        """Fill in what the log decides and the record check sums: make the records whole."""
         self.headers["queue_offset"] = queue_offsets
         self.headers["physical_offset"] = physical_offsets
         self.headers["store_timestamp"] = store_timestamp_ms
@@ -121,7 +121,7 @@ class EncodedBatch(NamedTuple):
     delays_ms: Ints | None = None  # of messages that wait for a delay level
 
     def codes_at(self, stored_ms: int) -> Ints:
-        """Return the tag codes of the queue entries: of those that wait, when they are due."""
+        """Return the tag codes of the queue entries; for messages that wait, their due times."""
         return self.tag_codes if self.delays_ms is None else self.delays_ms + stored_ms
 
 

@@ -59,7 +59,7 @@ class PropertyColumn:
 
     @lazy_property
     def _first_entry(self) -> npt.NDArray[np.int32]:
-        """The number of each row's first entry, and of the entry behind the last."""
+        """The number of each row's first entry, and of the entry after the last."""
         if self._width:
             return np.arange(0, self._entries + 1, self._width, dtype=np.int32)
         return np.searchsorted(self._bounds[::_TOKENS], self._offsets).astype(np.int32)

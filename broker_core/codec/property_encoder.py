@@ -19,7 +19,7 @@ _END = pa.scalar(b"\x02", pa.binary())
 
 
 class _Column(NamedTuple):
-    """Values to join: each line takes one, `step` behind that of the line before."""
+    """Values to join: each line takes one, `step` after that of the line before."""
 
     values: pa.Array
     first: int = 0

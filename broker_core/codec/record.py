@@ -136,7 +136,7 @@ def decode_record(data: bytes | memoryview, at: int = 0) -> Message:
 
 
 class Numbered(NamedTuple):
-    """What of a record says where in its queue it is."""
+    """The fields of a record that say where it is in its queue."""
 
     size: int
     topic: str
@@ -146,7 +146,7 @@ class Numbered(NamedTuple):
 
 
 def numbered(data: bytes, at: int) -> Numbered:
-    """Return the number of a record, of which nothing is checked: for those that are published."""
+    """Return these fields of a record without checking it: for records that are published."""
     size, magic, _, queue_id, _, queue_offset, _, sys_flag, _ = HEAD_STRUCT.unpack_from(data, at)
     born_size = HOST_V6_SIZE if sys_flag & _BORN_HOST_V6 else HOST_V4_SIZE
     store_size = HOST_V6_SIZE if sys_flag & _STORE_HOST_V6 else HOST_V4_SIZE

@@ -56,7 +56,9 @@ class Append(Protocol):
         """Whether put() writes index entries, too; else they are written later."""
 
     def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
-        """Give each message its numbers and its place behind `end`; return the records.
+        """Give each message its queue offset and its physical offset; return the records.
+
+        `end` is where the log ends before them.
 
         Raises:
             MessageRefusedError: a record is larger than a file of the log.
@@ -88,7 +90,7 @@ class DraftsAppend:
         self._entries: dict[QueueKey, list[bytes]] = {}
 
     def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
-        """Give each message its numbers and its place behind `end`; return the records."""
+        """Give each message its queue offset and its physical offset; return the records."""
         records: Records = []
         run: list[bytes] = []
         run_at = end
@@ -162,7 +164,7 @@ class BatchAppend:
         self.placed = Placed(np.empty(0, np.int64), np.empty(0, np.int64), 0)
 
     def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
-        """Give each message its numbers and its place behind `end`; return the records."""
+        """Give each message its queue offset and its physical offset; return the records."""
         topic, run, queue_ids = self._batch.topic, self._batch.run, self._batch.queue_ids
         refuse_larger_rows(run.sizes, log.largest_record)
         ids = np.unique(queue_ids).tolist()

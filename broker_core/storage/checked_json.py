@@ -6,7 +6,7 @@ C3  Each kind of file keeps the form that it had in its first version. So files 
     are read, and an older version that has the same store open reads ours.
 
 The check sum is the CRC-32 of the content's text as the form writes it, whatever blanks the file
-has; of a string it is that of the string itself. What the content means is for the users to say.
+has; for a string it is the CRC-32 of the string itself. Only the users know what the content means.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CheckedJson:
         raise CorruptStoreError(path, 0, reason)
 
     def read_if_sound(self, path: Path, parse: Callable[[Any], _T]) -> _T | None:
-        """Return the same, but None for a damaged file too: for what can be found out anew."""
+        """Return the same, but None for a damaged file too: its content can be found out anew."""
         try:
             return self.read(path, parse)
         except CorruptStoreError:

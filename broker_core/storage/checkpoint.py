@@ -1,7 +1,7 @@
 """`checkpoint`: up to which store time log, queues and index are durable.
 
-It is made by syncing all that was written since the last one, and is then said so. After an unclean
-stop, recovery begins in the file that is old enough by these times.
+A checkpoint syncs all that was written since the last one, and then replaces this file. After an
+unclean stop, recovery begins in the log file that is old enough by these times.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def write_checkpoint(
 def make_checkpoint(parts: StoreParts, flusher: Flusher, state: TailState, ends: NotedEnds) -> None:
     """Make log, queues and index durable up to `state`, which was read under the store's lock.
 
-    Which files were written since the last checkpoint began is told by their times, so that what
-    other processes wrote, those that died included, is synced as well.
+    The times of files tell which were written since the last checkpoint began. So what other
+    processes wrote is synced as well, even if they died.
     """
     began_ns = time.time_ns()
     flusher.flush_to(state.end)

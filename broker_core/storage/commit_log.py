@@ -2,8 +2,8 @@
 
 I1  A record lies in one file; the rest of a file that it does not fit into is a blank record.
 I2  The record at byte p says p in its physical offset.
-I3  Bytes behind the last record are zero.
-Knows nothing of queues and topics: see dispatch.py. Appends are the lock holder's alone.
+I3  Bytes after the last record are zero.
+The log knows nothing of queues and topics: see dispatch.py. Only the lock holder appends.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class CommitLog:
         return PhysicalOffset(next(iter(self.files.starts()), 0))
 
     def place(self, sizes: Ints, end: int) -> tuple[Ints, list[tuple[int, int]]]:
-        """Decide where records of these sizes go behind `end`, none across files.
+        """Decide where records of these sizes go after `end`; none lies across two files.
 
         Returns:
             Their physical offsets, and the ranges of records (first, last) that share a file.
@@ -105,10 +105,10 @@ class CommitLog:
         return offsets, runs
 
     def write(self, offset: int, records: bytes | memoryview, end: int) -> None:
-        """Write records that share a file at `offset`; `end` is the log's end before.
+        """Write records that share a file at `offset`; `end` is where the log ends before them.
 
-        If that is in an earlier file, it is closed with a blank record and made durable first:
-        a torn record can only ever be in the last file.
+        If that is in an earlier file, that file is closed with a blank record and made durable
+        first: a torn record can only ever be in the last file.
         """
         start = self.files.start_of(offset)
         if end < start:
@@ -120,7 +120,7 @@ class CommitLog:
         file.write_on(records, offset - start)
 
     def make_next_ready(self, end: int) -> None:
-        """Make the file behind the one that is being written, once that is half full."""
+        """Make the next file once the one that is being written is half full."""
         start = self.files.start_of(end)
         if end - start > self.file_size // 2:
             allocated = self.file_size if self._preallocate else 0
@@ -134,9 +134,9 @@ class CommitLog:
         file.sync()
 
     def cut(self, end: int) -> None:
-        """Make all bytes behind `end` zero, durably: they must not return with a crash.
+        """Make all bytes after `end` zero, durably: they must not return with a crash.
 
-        What is zero already is synced as well: who made it so may have died before it was durable.
+        Zeros are synced as well: whoever wrote them may have died before they were durable.
         """
         self.files.zero_from(end)
         for start in self.files.starts():
@@ -159,7 +159,7 @@ class CommitLog:
         start = self.files.start_of(offset)
         file = self.files.file(start)
         path = self.files.folder / file_name(start)
-        # Not asked through the mapping: see _step.
+        # This is not read through the mapping: see _step.
         if file is None or not any(file.read(offset - start, SIZE_AND_MAGIC.size)):
             raise CorruptStoreError(path, offset, "the log has no such place")
         try:
@@ -200,7 +200,7 @@ class CommitLog:
     ) -> Segment:
         """Return the next records, a passed blank record, or a segment that ends where it began.
 
-        The hole behind the last record is not touched: in tmpfs that would need room.
+        The hole after the last record is not touched: in tmpfs that would need room.
         """
         at, data = position - file_start, file.view[: self.file_size]
         last = data_end = min(file.data_end(at), self.file_size)

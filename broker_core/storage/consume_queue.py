@@ -1,7 +1,7 @@
 """A consume queue: for each message of one queue, in order, where its record lies.
 
 I4  Entry n belongs to the record whose queue offset is n; entries are written in order, without
-    gaps, and behind the last one all bytes are zero.
+    gaps, and after the last one all bytes are zero.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class QueueUnit(NamedTuple):
 
 
 class ConsumeQueue:
-    """The entries of one queue; reads need no lock, writes are the lock holder's alone."""
+    """The entries of one queue; reads need no lock, only the lock holder writes."""
 
     def __init__(
         self,
@@ -92,11 +92,11 @@ class ConsumeQueue:
         return QueueOffset(next(iter(self.files.starts()), 0) // QUEUE_UNIT_SIZE)
 
     def end(self) -> QueueOffset:
-        """Return the number behind the last entry: looks on from where it looked last."""
+        """Return the number after the last entry; the search begins where the last one ended."""
         return self.last()[0]
 
     def last(self) -> tuple[QueueOffset, QueueUnit | None]:
-        """Return the number behind the last entry, and that entry."""
+        """Return the number after the last entry, and that entry."""
         # Threads share the hint, and each read lets the others run: it is read once.
         end = self._known_end
         unit, following = self._pair(end)
@@ -176,8 +176,8 @@ class ConsumeQueue:
     def is_kept(self, start: int) -> bool:
         """Whether the entries from `start` on, just written, are in one file that is still there.
 
-        False where they are in several: some of these may not be open any more. The first that are
-        written to a file may be in one that was made anew, without those before.
+        False where they are in several files, as some of these may not be open any more. The first
+        entries written to a file may be in one that was made anew, without the entries before.
         """
         file = self._written_file
         if file is None or self._written_from > start or file.is_removed:

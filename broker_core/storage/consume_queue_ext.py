@@ -1,7 +1,7 @@
 """The extended consume queue: tag code, store time and filter bit map of each message.
 
 Where a queue has one, the tag code of its entries is an address in here. Units follow each other;
-one that does not fit into the rest of a file goes to the next, and size -1 marks the place.
+one that does not fit into the rest of a file goes to the next, and size -1 ends the units before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExtUnit(NamedTuple):
 
 
 class ConsumeQueueExt:
-    """The extension of one queue. Writes are the lock holder's alone."""
+    """The extension of one queue. Only the lock holder writes."""
 
     def __init__(self, folder: Path, file_size: int, disk: Disk, *, writable: bool) -> None:
         self.files = FileSequence(folder, file_size, disk, writable=writable, keep_open=2)
@@ -109,7 +109,7 @@ class ConsumeQueueExt:
         return addresses + EXT_FIRST_ADDRESS
 
     def end(self) -> int:
-        """Return the byte behind the last unit: looks on from where it looked last."""
+        """Return the byte after the last unit; the search begins where the last one ended."""
         offset = self._begin() if self._end is None else self._end
         while True:
             start = self.files.start_of(offset)
@@ -129,7 +129,7 @@ class ConsumeQueueExt:
         return next(begun, starts[0] if starts else 0)
 
     def cut_after(self, address: int | None) -> None:
-        """Remove all units behind the one at an address; all, if it is None."""
+        """Remove all units after the one at an address; all, if it is None."""
         self._end = None
         unit = None if address is None else self.get(address)
         if unit is None or address is None:
@@ -142,7 +142,7 @@ class ConsumeQueueExt:
 def _units_size(data: bytes) -> int:
     """Return how many bytes whole units take from the beginning on; 0 if none begins there."""
     rows = np.frombuffer(data[: len(data) // EXT_UNIT_SIZE * EXT_UNIT_SIZE], _UNIT)
-    # Without a bit map, as we write them, all are as large.
+    # Units without a bit map, as we write them, have one size.
     at = int(np.argmin(np.append(rows["size"] == EXT_UNIT_SIZE, False))) * EXT_UNIT_SIZE
     while at + EXT_UNIT_SIZE <= len(data):
         size = int.from_bytes(data[at : at + 2], "big", signed=True)
@@ -155,7 +155,7 @@ def _units_size(data: bytes) -> int:
 def excluded(
     tag_codes: npt.NDArray[np.int64], ext: ConsumeQueueExt, registered: RegisteredBits
 ) -> npt.NDArray[np.bool_]:
-    """Return which entries surely do not pass a group's filter; without a map none does."""
+    """Return which entries surely do not pass a group's filter; one without a map may pass."""
     found = np.zeros(len(tag_codes), bool)
     addressed = np.flatnonzero(tag_codes <= EXT_LAST_ADDRESS)
     if addressed.size:

@@ -1,7 +1,7 @@
 """What an open store holds: the doors for all who read it from outside of this folder.
 
 Everything here reads, without a lock, while others write; nobody outside of this folder needs to
-know the parts of a store. How each of it is found is for the modules that are imported here.
+know the parts of a store. The modules that are imported here know how to find each of it.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ class StoreContents:
         """Return where the log ends now.
 
         Raises:
-            CorruptStoreError: records follow behind the end, and damage is not to be skipped.
+            CorruptStoreError: records follow after the end, and damage is not to be skipped.
         """
         return log_end(self.parts, skip_damage=skip_damage)
 
     def log_bytes(self, start: int, most: int) -> memoryview:
-        """Return bytes of the log from `start` on, as far as they are published; one file's.
+        """Return published bytes of the log from `start` on, at most to the end of their file.
 
         Raises:
             CorruptStoreError: the file is missing; it may have been deleted by retention.
@@ -99,15 +99,15 @@ class StoreContents:
         return log_bytes(self.parts, start, most)
 
     def is_boundary(self, physical_offset: int) -> bool:
-        """Whether a record begins at a place of the log, or the log ends there."""
+        """Whether a record begins at a physical offset, or the log ends there."""
         return is_boundary(self.parts, physical_offset)
 
     def next_record(self, physical_offset: int) -> int | None:
-        """Return where the first sound record from a place of the log on begins."""
+        """Return the physical offset of the first sound record from a given one on."""
         return next_sound_record(self.parts.log, physical_offset)
 
     def walk(self, start: int, end: int | None = None) -> Iterator[Segment]:
-        """Yield the records from a place of the log on, in order; they may be damaged."""
+        """Yield the records from a physical offset on, in order; they may be damaged."""
         return walk(self.parts, start, end)
 
     def scan(
@@ -120,7 +120,7 @@ class StoreContents:
         check: bool = True,
         decompress: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages between two places of the log, in its order; needs no queue.
+        """Yield the messages between two physical offsets, in log order; needs no queue.
 
         Raises:
             CorruptStoreError: a record is damaged and not the torn end of the log.
@@ -138,19 +138,19 @@ class StoreContents:
     # --- single messages --------------------------------------------------------------------------
 
     def message_at(self, physical_offset: int) -> Message:
-        """Return the message whose record begins at a place of the log.
+        """Return the message whose record begins at a physical offset.
 
         Raises:
-            CorruptStoreError: none does.
+            CorruptStoreError: no sound record begins there.
         """
         return self.parts.log.read(physical_offset)
 
     def row_at(self, physical_offset: int, schema: pa.Schema) -> pa.RecordBatch | None:
-        """Return the message at a place of the log as columns; None if no sound record is there."""
+        """Return the message at a physical offset as columns; None if no sound record is there."""
         return read_one(self.parts, physical_offset, schema)
 
     def rows_at(self, physical_offsets: Ints, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the messages at some places of the log; where no sound record is, there is none."""
+        """Yield the messages at some physical offsets; skip those without a sound record."""
         return records_at(self.parts, physical_offsets, schema)
 
     def find(
@@ -163,9 +163,9 @@ class StoreContents:
         end_ms: int | None = None,
         decompress: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages that have one of the keys, or it as unique key, through the index.
+        """Yield the messages that have one of the keys, or it as unique key; the index finds them.
 
-        Each comes once, in log order; stored from `start_ms` on and before `end_ms`.
+        Each comes once, in log order; all were stored from `start_ms` on and before `end_ms`.
         """
         times = start_ms, end_ms
         return find_by_keys(self.parts, topic, keys, schema, *times, decompress=decompress)

@@ -3,8 +3,8 @@
 Writing to a sparse mapping on a full disk kills the process; pwrite reports an error that can be
 handled with nothing lost. The exceptions, DiskFile.poke, write_on and scatter, write to blocks that
 the file has, and only where the file system writes them in place. Reading a hole through a
-mapping takes room in a file system in memory: who maps keeps to data_ranges(), or reads with pread.
-Tests replace Disk by one that loses, tears and reorders unsynced writes.
+mapping takes room in a file system in memory: code that maps files keeps to data_ranges(), or reads
+with pread. Tests replace Disk by one that loses, tears and reorders unsynced writes.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class DiskFile:
 
     @lazy_property
     def _shared_page(self) -> int:
-        """The size of pages of which all has a block as soon as one byte has; 1 without such."""
+        """The page size, if a page has its block as a whole as soon as one byte has; else 1."""
         return mmap.PAGESIZE if self._block >= mmap.PAGESIZE else 1
 
     def write_on(self, data: bytes | memoryview[Any], at: int) -> None:

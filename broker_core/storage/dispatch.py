@@ -1,6 +1,6 @@
 """From records to queues and index: what a consume queue and the index keep of each message.
 
-Used by append, by catching up, by recovery and by repair, so that all agree. For single messages
+Append, catch-up, recovery and repair all use it, so that they agree. For single messages
 `intake/gate.py` does the same; a property test holds them equal.
 """
 
@@ -56,7 +56,7 @@ class Dispatch:
             self._put_units(queues, queue, rows)
 
     def index_columns(self, index_from: int = 0) -> tuple[Ints, Ints, Ints]:
-        """Return hash, physical offset and time of the index entries of records from a place on."""
+        """Return hash, physical offset and time of the entries of records from `index_from` on."""
         wanted = (self.physical_offsets >= index_from) & indexed(self.sys_flags)
         keep = wanted[self.index_rows]
         rows = self.index_rows[keep]
@@ -106,7 +106,7 @@ class Dispatch:
         )
 
     def offset_ranges(self) -> dict[int, tuple[int, int]]:
-        """Return the first queue offset of each queue id and the one behind the last."""
+        """Return the first queue offset of each queue id and the one after the last."""
         rows = np.flatnonzero(queued(self.sys_flags) & (self.queue_ids >= 0))
         ids, first, inverse = np.unique(
             self.queue_ids[rows], return_index=True, return_inverse=True
@@ -191,7 +191,7 @@ def tag_codes(tags: pa.Array) -> Ints:
 
 
 def _due_times(levels: pa.Array, stored: Ints, codes: Ints, config: StoreConfig) -> Ints:
-    """In the schedule topic the tag code is the time of delivery."""
+    """Return the tag codes of the schedule topic: the times of delivery."""
     encoded = levels.dictionary_encode()
     delays = [level_delay_ms(text, config) for text in encoded.dictionary.to_pylist()]
     rows = pc.fill_null(encoded.indices, len(delays)).to_numpy(zero_copy_only=False)

@@ -42,7 +42,7 @@ def is_store(root: Path) -> bool:
     """Whether a folder looks like a store.
 
     Raises:
-        StorePathError: it is no folder at all, but what a path makes of a URI.
+        StorePathError: it is not a folder, but a URI that was taken for a path.
     """
     return (store_path(root) / COMMIT_LOG).is_dir()
 
@@ -77,7 +77,7 @@ def adapt(root: Path, config: StoreConfig) -> StoreConfig:
 def note_sizes(root: Path, config: StoreConfig, disk: Disk) -> None:
     """Note the sizes of a store that has no note yet. Call while holding the store's lock.
 
-    Else two processes that make a store together might give it files of two sizes.
+    Without a note two processes that make a store together might give it files of two sizes.
     """
     if not (root / SIZES).exists():
         _FILE.write(root / SIZES, {name: getattr(config, name) for name in _SIZES}, disk)
@@ -167,7 +167,7 @@ def _foreign_topics(root: Path) -> Iterator[str]:
     try:
         document = loads(path.read_bytes(), path=str(path))
     except (FileNotFoundError, NotADirectoryError, MetadataError):
-        return  # read again, with its errors, by who needs it
+        return  # whoever needs it reads it again, and gets the error
     table = document.get("topicConfigTable", {}) if isinstance(document, dict) else {}
     for name, topic in table.items():
         attributes = str(topic.get("attributes", "")) if isinstance(topic, dict) else ""

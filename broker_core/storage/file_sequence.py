@@ -24,7 +24,7 @@ class FileSequence:
         self.folder, self.file_size = folder, file_size
         self._disk, self._writable, self._keep_open = disk, writable, keep_open
         self._open: dict[int, DiskFile] = {}
-        self._ready: tuple[int, Path] | None = None  # where a file is that will start there
+        self._ready: tuple[int, Path] | None = None  # start and path of a file made in advance
 
     def starts(self) -> list[int]:
         """Return the start offsets of the files that are there now, ascending."""
@@ -64,10 +64,10 @@ class FileSequence:
         return self._remember(start, self._disk.create(path, self.file_size, allocated=allocated))
 
     def make_ready(self, start: int, folder: Path, *, allocated: int = 0) -> None:
-        """Make a file that will be written soon: it comes here when it is. Needs no lock.
+        """Make a file in advance; it moves here when it is first written to. Needs no lock.
 
-        Until then it is in another folder, of the same disk: Apache's broker would not start with a
-        file of another name among these, should we die.
+        Until then it is in another folder of the same disk: should we die, Apache's broker would
+        not start with a file of another name among these.
         """
         if (self._ready is None or self._ready[0] != start) and self.file(start) is None:
             self.discard_ready()

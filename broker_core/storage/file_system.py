@@ -13,8 +13,8 @@ _ROOM_FOR_ANSWER = 256  # struct statfs has 120 bytes
 def in_place_block(fd: int) -> int:
     """Return the size of the blocks that are written where they are; 0 where that is not known.
 
-    A full disk cannot fail a write to such a block, once a file has it. Not so where a file system
-    copies on write, as btrfs, ZFS, or XFS after a copy that shares its blocks.
+    A full disk cannot fail a write to such a block, once a file has it. It can where a file system
+    copies on write, as btrfs and ZFS do, and XFS after a copy that shares its blocks.
     """
     if sys.platform != "linux":
         return 0

@@ -2,8 +2,8 @@
 
 Many threads may wait; the one that comes first syncs for all, and the others find it done when it
 is their turn. Between processes the tail file's `flushed` tells what others have synced already.
-Nobody waits for ever: who had its turn may have been interrupted before giving it back. Syncing
-twice does no harm, so the next one then simply does it.
+Nobody waits for ever: the thread that has its turn may have been interrupted before giving it back.
+Syncing twice does no harm, so the next one then simply does it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Flusher:
             OSError: the disk failed to sync. What it still holds is unknown from then on, so every
                 later call fails as well: close the store and open it again.
         """
-        if self._forks != forks():  # who had its turn has stayed behind in the parent
+        if self._forks != forks():  # the thread that has its turn is in the parent
             self._turn, self._forks = threading.Lock(), forks()
         while self._parts.tail.flushed() < end:
             turn = self._turn

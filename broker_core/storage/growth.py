@@ -1,7 +1,7 @@
-"""Who wants to know that the log has grown: told by the append itself, or soon, if by others.
+"""Tells listeners that the log has grown.
 
-Appends of this process tell at once. Those of other processes are seen by a thread that looks at
-the tail's shared memory; it runs only while somebody listens.
+Appends of this process tell at once. A thread sees those of other processes soon: it looks at the
+tail's shared memory, and runs only while somebody listens.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Growth:
         self.listeners: tuple[Listener, ...] = ()  # replaced, never changed
         self._changing = threading.Lock()
         self._stop = threading.Event()
-        self._end = -1  # that was told last
+        self._end = -1  # the one that was told last
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with each new end; return what ends that."""

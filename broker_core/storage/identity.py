@@ -1,10 +1,11 @@
 """`rocketpy/id`: which store it is, for processes that may see different ones under one path.
 
 On a cluster a path that is not shared is another folder on each machine: rows would be staged where
-nobody looks for them. So who plans says which store it saw, and each task and the commit look
-whether they see the same. The id is made under the lock by the first who opens the store to write.
-A store that only Apache's broker wrote to has none: that one is known by the first record of its
-log, until retention deletes it. A copy of a store has its id, too: it is told by what is missing.
+nobody looks for them. So the planner says which store it saw, and each task and the commit look
+whether they see the same. The first who opens the store to write makes the id, under the lock.
+A store that only Apache's broker wrote to has none. It is known by the first record of its log,
+until retention deletes that. A copy of a store has the same id; it is noticed when files that were
+staged in the other one are missing.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class StoreIdentity:
             return True  # an empty store may have become anything
         if later.first_at is None or later.first_at < self.first_at:
             return False
-        # Of a log that begins later retention has deleted the record.
+        # Retention has deleted that record from a log that begins later.
         return later.first_at > self.first_at or later.first_crc == self.first_crc
 
     def __str__(self) -> str:
@@ -85,7 +86,7 @@ def require_same(root: Path, planned: StoreIdentity) -> None:
 
 
 def make_identity(root: Path, lock_timeout_s: float) -> StoreIdentity:
-    """Return which store is under a path, which is to be written to; a missing id is made.
+    """Return which store is under a path that is to be written to; make its id if it has none.
 
     Raises:
         StoreLockedError: it has none, and another process, such as a broker, keeps the lock.
@@ -105,7 +106,7 @@ def note_identity(root: Path, disk: Disk) -> None:
 
 
 def _noted_id(root: Path) -> str | None:
-    """Return the id; None if there is none, or it is damaged: the next who writes makes another."""
+    """Return the id; None if there is none, or it is damaged: the next writer makes another."""
     return _FILE.read_if_sound(root / IDENTITY, str)
 
 

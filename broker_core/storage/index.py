@@ -20,7 +20,7 @@ _NAME_DIGITS = 17  # yyyyMMddHHmmssSSS, local time
 
 
 class MessageIndex:
-    """All index files of a store. Writes are the lock holder's alone."""
+    """All index files of a store. Only the lock holder writes."""
 
     def __init__(self, root: Path, slots: int, entries: int, disk: Disk, *, writable: bool) -> None:
         self.folder = root / INDEX

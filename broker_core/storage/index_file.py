@@ -174,8 +174,8 @@ class IndexFile:
     def cut(self, physical_offset: int, end_ms: int) -> None:
         """Take out the entries of records from an offset on, and what inserts that died left.
 
-        `end_ms` is the newest store time before that offset. The slots are mended too: an entry of
-        another slot will take the place of one that a slot still means.
+        `end_ms` is the newest store time before that offset. The slots are mended too: a slot
+        that still names an entry taken out would later name an entry of another slot.
         """
         header = self.header()
         count = first_false(

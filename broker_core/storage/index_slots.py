@@ -1,8 +1,8 @@
 """Some slots of an index file, to be read and written.
 
-Through a mapping that takes a twentieth of the time. But where a block has to be found first, in a
-file system that copies on write or on a full disk, the process would be killed there: so then they
-are read and written in runs of neighbours, by calls that say what is wrong.
+A mapping takes a twentieth of the time. But where a block has to be found first, in a file system
+that copies on write or on a full disk, writing to a mapping would kill the process. There slots are
+read and written in runs of neighbours, by calls that say what is wrong.
 """
 
 from __future__ import annotations

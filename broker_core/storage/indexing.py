@@ -1,7 +1,7 @@
-"""Keeping the index behind the log: single sends leave their entries to be written many at once.
+"""The index may lag: single sends leave their entries to be written later, many at once.
 
 The tail's `indexed` tells up to where the log is in the index. It is written after the entries, so
-a catch-up that died leaves entries behind it; the next one takes them out and writes them anew.
+a catch-up that died leaves entries after it; the next one takes them out and writes them anew.
 Look-ups search the rest of the log itself: what can be read can be found.
 """
 
@@ -42,16 +42,16 @@ def catch_up(parts: StoreParts, state: TailState) -> None:
 
 
 def mark_indexed(parts: StoreParts, end: int) -> None:
-    """Note that the log, which ends at `end`, is in the index; or as far as it was, without one.
+    """Note that the log, which ends at `end`, is in the index.
 
-    Call while holding the store's lock.
+    Without an index, only a mark after `end` is moved: back to it. Hold the store's lock.
     """
     if parts.config.message_index or (parts.tail.indexed() or 0) > end:
         parts.tail.write_indexed(end)
 
 
 def offsets_of_key(parts: StoreParts, key_hash: int) -> set[int]:
-    """Return where records lie that have a key of this hash, as far as the log is readable."""
+    """Return the physical offsets of the readable records that have a key of this hash."""
     start = unindexed_from(parts)  # asked first: what is indexed meanwhile is found both ways
     found = {offset for offset, _ in parts.index.find(key_hash)}
     for segment in parts.log.walk(start) if start is not None else ():
@@ -63,7 +63,7 @@ def offsets_of_key(parts: StoreParts, key_hash: int) -> set[int]:
 
 
 def unindexed_from(parts: StoreParts) -> int | None:
-    """Return the first place whose record may lack index entries; None if we do not keep the index.
+    """Return from where on records may lack index entries; None if we do not keep the index.
 
     Needs no lock. An Apache broker that appended after us has indexed what it wrote.
     """

@@ -119,7 +119,7 @@ INTENT_AT = TAIL_FILE_SIZE - 64  # all zero but while a batch is being committed
 
 STAGED_FIELDS: tuple[str, ...] = (
     "magic",
-    "check",  # CRC-32 of all bytes of the chunk behind this field
+    "check",  # CRC-32 of all bytes of the chunk after this field
     "topic_length",
     "queues",  # how many the topic has, or is to get
     "rows",

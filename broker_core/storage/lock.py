@@ -6,8 +6,9 @@ when *any* descriptor of the file is closed in the process: hence one guard per 
 a thread lock beside it, and a descriptor that is closed only when nobody uses the guard any more.
 
 Threads of one process can hand the lock to each other faster than another process can take it. So
-who waits for long locks the second byte of the file, which Apache's broker does not use, and who
-has the lock looks there now and then, and then leaves it free for a moment.
+a process that waits for long locks the second byte of the file, which Apache's broker does not use.
+The holder of the lock looks there now and then. If a process waits, it leaves the lock free for a
+moment.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rocketpy.broker_core.storage.layout import LOCK, LOCK_TEXT, OPENERS
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.00005, 0.002
 _LOOK_EVERY_S, _LEFT_FREE_S = 0.005, 0.004  # the latter is longer than a waiter sleeps
-_LINE = 1  # the byte that who waits for long has locked
+_LINE = 1  # the byte that a process locks once it has waited for long
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock on 64-bit Linux
 
 _guards: dict[tuple[int, int], StoreLock] = {}
@@ -35,7 +36,7 @@ _guards_lock = threading.Lock()
 
 
 class Hold:
-    """One stay under the lock. Made before the lock is taken, so that it can always be given back.
+    """One stay under the lock. It is made before the lock is taken: so it can always be given back.
 
     The outermost one of a thread has the lock; those that are nested in it change nothing.
     """
@@ -83,9 +84,9 @@ class StoreLock:
             self.release(hold)
 
     def acquire(self, hold: Hold, timeout_s: float) -> None:
-        """Take the lock, to be given back by release(), twice: as held() does, for a hot path.
+        """Take the lock as held() does, for a hot path.
 
-        The second time only if is_mine() says so.
+        Give it back by calling release() twice, the second time if is_mine() still says so.
         """
         deadline = time.monotonic() + timeout_s
         if not self.is_mine():
@@ -103,7 +104,7 @@ class StoreLock:
             self._wait(deadline, timeout_s)
 
     def release(self, hold: Hold) -> None:
-        """Give the lock back; does nothing where that is done."""
+        """Give the lock back; do nothing if that was done."""
         if not self.is_mine():
             return
         outermost = self._outermost()
@@ -121,7 +122,7 @@ class StoreLock:
                 self._close_unused()
 
     def leave(self) -> None:
-        """Cease to use the guard. The last who does closes it, as soon as the lock is free."""
+        """Cease to use the guard. Its last user closes it, as soon as the lock is free."""
         with _guards_lock:
             self.users -= 1
         self._close_unused()
@@ -129,7 +130,7 @@ class StoreLock:
     def _close_unused(self) -> None:
         """Close the file if nobody uses the guard: a process may open any number of stores.
 
-        Where the lock is held, who gives it back will do so.
+        If the lock is held, its holder does this when giving it back.
         """
         if self.is_mine() or not self._thread_lock.acquire(blocking=False):
             return
@@ -143,13 +144,13 @@ class StoreLock:
             self._thread_lock.release()
 
     def _release_abandoned(self, gone: weakref.ref[Hold]) -> None:
-        """Give back what a frame had that ended without release(): an interrupt came too early."""
+        """Give back the lock of a frame that an interrupt ended before it called release()."""
         if self._outermost is gone and self.is_mine():
             self.release(Hold())
 
     def _make_thread_lock(self) -> None:
         self._thread_lock = threading.RLock()  # taken once, whatever the number of nested holds
-        # Whether this thread has it. Kept as it is, as each send asks three times.
+        # Whether this thread has it: a method of the lock, as each send asks three times.
         self.is_mine: Callable[[], bool] = self._thread_lock._is_owned  # type: ignore[attr-defined]
 
     def _wait(self, deadline: float, timeout_s: float) -> None:
@@ -200,7 +201,7 @@ class StoreLock:
 
 
 def _nobody() -> None:
-    """The lock is free, or who had it was interrupted and did not give it back."""
+    """The lock is free, or its holder was interrupted and did not give it back."""
 
 
 def lock_of(root: Path) -> StoreLock:
@@ -235,9 +236,9 @@ def locked(root: Path, timeout_s: float) -> Iterator[None]:
 
 
 def lock_text(root: Path) -> bytes | None:
-    """Return what a store's lock file holds; None if it is missing, which it stays.
+    """Return what a store's lock file holds; None if it is missing: it is not made.
 
-    Where this process has a guard, that one reads it: to open and close the file would drop the
+    The guard of this process, if there is one, reads it: to open and close the file would drop the
     lock. Without one there is no lock to drop, and none is made meanwhile.
     """
     path = root / LOCK
@@ -281,7 +282,7 @@ class Openers:
         return alone
 
     def forget(self) -> None:
-        """Let go of the descriptor; in a forked child this leaves the parent what it is."""
+        """Let go of the descriptor; in a forked child this changes nothing for the parent."""
         os.close(self._fd)
         self._fd = -1
 

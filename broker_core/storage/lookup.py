@@ -1,4 +1,4 @@
-"""Finding messages by key through the index, and by their place in the log.
+"""Finding messages by key through the index, and by their physical offset.
 
 However many there are, they are decoded and handed out in batches of bounded size.
 """
@@ -37,8 +37,8 @@ def find_by_keys(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages that have one of the keys, or it as unique key: each once, in log order.
 
-    Index files only know hashes and seconds: each record is asked whether it is really meant. What
-    is held at a time are the places of all hits and a batch of records.
+    Index files only know hashes and seconds: each record is asked whether it is really meant.
+    Memory: the physical offsets of all hits, and a batch of records.
     """
     wanted = pa.array(keys, pa.string())
     needed = [
@@ -61,7 +61,7 @@ def find_by_keys(
 
 
 def _hits(parts: StoreParts, topic: str, keys: Sequence[str]) -> Ints:
-    """Return where records may have one of the keys, in log order."""
+    """Return the physical offsets of records that may have one of the keys, in log order."""
     hashes = [index_key_hash(f"{topic}#{key}") for key in keys]
 
     def find() -> Ints:
@@ -88,7 +88,7 @@ def read_one(parts: StoreParts, offset: int, schema: pa.Schema) -> pa.RecordBatc
 def records_at(
     parts: StoreParts, offsets: Ints, schema: pa.Schema, decompress: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the sound records among these places, file by file, in batches of bounded size."""
+    """Yield the sound records at these offsets, file by file, in batches of bounded size."""
     starts = offsets - offsets % parts.log.file_size
     for start in np.unique(starts).tolist():
         data = parts.log.data_at(start)
@@ -103,10 +103,10 @@ def records_at(
 
 
 def _cut(data: np.ndarray, positions: Ints) -> Iterator[Ints]:
-    """Yield places, so many at a time that their records and their bytes are bounded."""
+    """Yield positions, so many at a time that their records and their bytes are bounded."""
     positions = positions[positions + _SIZE.itemsize <= data.size]
     sizes = rows_at(data, positions, _SIZE).astype(np.int64)
-    # What is no record has any size there: it is found out later, and must not count for much.
+    # Bytes that are no record may say any size: an impossible one counts 0. They are dropped later.
     ends = np.cumsum(np.where((sizes >= 0) & (sizes <= data.size), sizes, 0))
     number = ends // _BATCH_BYTES + np.arange(len(positions)) // _BATCH_ROWS
     yield from np.split(positions, np.flatnonzero(np.diff(number)) + 1)

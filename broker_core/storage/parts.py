@@ -22,7 +22,7 @@ from rocketpy.broker_core.storage.queue_table import QueueTable
 from rocketpy.broker_core.storage.tail import TailFile
 from rocketpy.broker_core.storage.targets import IndexTarget, QueueTarget, Target
 
-Range = tuple[QueueOffset, QueueOffset]  # the first, and the one behind the last
+Range = tuple[QueueOffset, QueueOffset]  # the first, and the one after the last
 
 
 class StoreParts:

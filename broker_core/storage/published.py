@@ -1,9 +1,9 @@
 """What readers may see of the log: all but the bytes of an append that may still be taken back.
 
 The published end alone does not tell, as Apache's broker appends without moving it. So each append
-of ours announces itself in the tail first. While the log ends where it begins, what lies behind is
-its own, and does not count; unless there is more than it announced. Then who announced it is dead,
-and another program has taken the log over.
+of ours announces itself in the tail first. While the log ends where that append begins, the bytes
+after the end are its own and do not count, unless there are more than it announced. In that case
+its process is dead, and another program has taken the log over.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from rocketpy.broker_core.storage.tail import Announced
 
 Seen = TypeVar("Seen")
 
-_LOOK_AHEAD_BYTES = 4096  # bytes behind an append; those of the next message are not all zero
+_LOOK_AHEAD_BYTES = 4096  # after an append; those of a next message are not all zero
 
 
 def look(
     parts: StoreParts, read: Callable[[], Seen], end_of: Callable[[Seen], int]
 ) -> tuple[Seen, int | None]:
-    """Return what `read` finds, and the place of the log from which on it does not count.
+    """Return what `read` finds, and the physical offset from which on it does not count.
 
-    `end_of` tells up to where in the log it goes. Needs no lock: what counts stays.
+    The latter is None if all of it counts. `end_of` tells up to where in the log it goes. Needs no
+    lock: what counts stays.
     """
     seen = read()
     if _is_published(parts, end_of(seen)):
@@ -36,7 +37,7 @@ def look(
         return seen, None
     if before == parts.tail.announced() and not _is_under_way(parts, before):
         return seen, None
-    # Who announces an append has settled what others left: the end is asked for after that.
+    # An append is announced once what others left is settled: the end is asked for after that.
     state = parts.tail.glimpse()
     return seen, state.end if state and state.end < end_of(seen) else None
 
@@ -53,7 +54,7 @@ def _is_under_way(parts: StoreParts, append: Announced) -> bool:
 
 
 def is_appending_at(parts: StoreParts, offset: int) -> bool:
-    """Whether an append is under way that begins here: what lies behind may be half of it."""
+    """Whether an append is under way that begins here: what comes after may be half of it."""
     append = parts.tail.announced()
     return append.begin == offset and _is_under_way(parts, append)
 

@@ -3,7 +3,7 @@
 Readers find the end of a queue themselves. The last entry counts only when it agrees with the
 record it points at, so a store that a broker, Apache's included, writes to can be read meanwhile.
 Entries of an append that is not published yet are left out.
-Entries that are lost are restored by a process that may write, and told by one that may not.
+A process that may write restores lost entries; one that may not reports them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOKS, _LOOK_AGAIN_S = 10, 0.1  # for what a writer is just restoring
 
 
 class QueueBounds:
-    """The offsets that one queue holds. Any thread, any process, while others write."""
+    """The offsets that one queue holds. Any thread or process may ask while others write."""
 
     def __init__(self, parts: StoreParts, topic: str, queue_id: int) -> None:
         self._parts, self._key = parts, (topic, queue_id)
@@ -35,7 +35,7 @@ class QueueBounds:
         return self._parts.queues.get(*self._key)
 
     def range(self) -> Range:
-        """Return the first offset that is held and the one behind the last.
+        """Return the first offset that can be read and the one after the last.
 
         Raises:
             CorruptStoreError: entries of the queue are lost, and the store is only read.
@@ -155,7 +155,7 @@ class QueueBounds:
     def offset_by_time(self, time_ms: int, *, upper: bool = False) -> QueueOffset:
         """Return the first offset stored at or after a time; `upper`: the last at or before it.
 
-        Without such a message: the end of the queue; `upper`: the start of it.
+        Without such a message it is the end of the queue; with `upper`, its start.
         """
         low, end = self.range()
 

@@ -55,9 +55,9 @@ class QueueEnd(NamedTuple):
 
 
 class NotedEnds(NamedTuple):
-    """The content of the file: the ends of all queues as of a place in the log."""
+    """The content of the file: the ends of all queues as of a physical offset."""
 
-    upto: int  # a physical offset
+    upto: int  # that offset
     ends: Mapping[QueueKey, QueueEnd]
 
 
@@ -101,7 +101,7 @@ def _noted(content: Mapping[str, Any]) -> NotedEnds:
 class QueueEnds:
     """The ends of all queues, followed as the log grows. Threads may share it.
 
-    Own appends are told to it by the holder of the store's lock. What others appended it reads in
+    The holder of the store's lock tells it of its own appends. It reads what others appended in
     the log, when it is asked.
     """
 
@@ -131,7 +131,7 @@ class QueueEnds:
                 self._ends.pop(key, None)
 
     def read_on(self, end: int) -> NotedEnds:
-        """Return the ends of all queues as of `end`; the log up to there is there for all to see.
+        """Return the ends of all queues as of `end`; the log is published up to there.
 
         Exact while the store's lock is held; else own appends of other threads may be in it.
         """

@@ -1,11 +1,11 @@
-"""Keeps queues complete: who appends asks here where a queue ends, and tells what it wrote.
+"""Keeps queues complete: an append asks here where a queue ends, and tells what it wrote.
 
 K1  A queue that ends before what the log has of it is restored before it gets its next message: no
     number is given twice.
 K2  What is published has its entry in a file that is there. Somebody may remove the files of a
     queue at any moment, and what is written to a removed file is lost: so the files are looked at
     after each write, before the append is published.
-All of it is called while holding the store's lock, but for read_ahead().
+The store's lock is held in all calls but read_ahead().
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class QueueKeeper:
     def next_offset(self, key: QueueKey, log_end: int) -> int:
         """Return the queue offset that the next message of a queue gets.
 
-        What others appended is read for it: an end that is known from before may have been passed
-        by entries that were lost again, or by those of a restoring that was never finished.
+        It reads what others appended. An end that is known from before does not suffice: others
+        may have written entries after it that were lost again, or not finished restoring them.
         """
         return self._end_of(key, self.ends.exact(key, log_end))
 

@@ -74,7 +74,7 @@ class QueueTable:
         return self._config.consume_queue_ext
 
     def cut(self, key: QueueKey, offset: int) -> None:
-        """Make all entries of a queue from `offset` on unwritten, and the units that they have."""
+        """Make all entries of a queue from `offset` on unwritten, and their units."""
         queue, ext = self.get(*key), self.ext(*key)
         queue.cut(offset)
         if ext.files.starts():
@@ -94,7 +94,7 @@ class QueueTable:
         return sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdigit())
 
     def all(self) -> Iterator[ConsumeQueue]:
-        """Yield every queue that has files, be it those of its extension alone."""
+        """Yield every queue that has files, even if only its extension has some."""
         folders = (folder for root in (self.folder, self.ext_folder) for folder in root.glob("*/*"))
         keys = {(each.parent.name, int(each.name)) for each in folders if each.name.isdigit()}
         for topic, queue_id in sorted(keys):
@@ -109,7 +109,7 @@ class QueueTable:
                 table.pop(key, None)
 
     def removed(self) -> list[QueueKey]:
-        """Return the queues of which a file that is open here was removed by somebody."""
+        """Return the queues that have a file open here which somebody removed."""
         return [key for key, queue in list(self._open.items()) if queue.files.has_removed()]
 
 

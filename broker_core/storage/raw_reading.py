@@ -1,7 +1,7 @@
 """Bytes as they lie in the log, for those who hand them on and need not look into them.
 
-What is given are views of mapped files: no byte is copied, and nothing is decoded. A view stays
-good while it is held, also when its file is deleted meanwhile.
+They are given as views of mapped files: no byte is copied, and nothing is decoded. A view stays
+good as long as it is used, even if its file is deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RawRecords(NamedTuple):
 
     views: list[memoryview]
     messages: int
-    next_offset: int  # where to read on: behind them, and behind what the tags left out
+    next_offset: int  # where to read on: after them, and after what the tags left out
 
 
 class RawReader(QueueReader):

@@ -1,8 +1,8 @@
 """Reading without locks: entries of a queue to batches of columns, records of the log likewise.
 
-Which offsets a queue holds is for queue_bounds.py to say. Every record that is handed out was
-checked: place, queue, queue offset, topic, size, and the check sum of what else of it is handed
-out.
+queue_bounds.py says which offsets a queue holds. Every record that is handed out was checked: its
+physical offset, queue, queue offset, topic and size, and the check sum of its other columns, if any
+are handed out.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_rec
 BATCH_ROWS = 8_192  # what fits the cache best when decoded
 BATCH_BYTES = 32 << 20
 _MOST_TOUCHED = 64 << 20  # bytes of the log, before their pages are let go
-# Columns of which queue and record must say the same.
+# Columns that are checked without a check sum: the record must be the one that its queue means.
 _QUEUE_COLUMNS = {"topic", "broker", "queue_id", "queue_offset", "commit_log_offset", "store_size"}
 
 
 class QueueReader(QueueBounds):
-    """Reads one queue. Any thread, any process, while others write."""
+    """Reads one queue. Any thread or process may do so while others write."""
 
     def batches(
         self,
@@ -47,7 +47,7 @@ class QueueReader(QueueBounds):
         check: bool = True,
         decompress: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages from `start` up to `end`: with one of the tag codes, passing `sql`.
+        """Yield the messages from `start` up to `end` that have one of the codes and pass `sql`.
 
         `registered` says how to find in the queue what surely does not pass `sql`.
         """
@@ -256,10 +256,10 @@ def log_end(parts: StoreParts, *, skip_damage: bool = False) -> int:
     """Return where the log ends now.
 
     Raises:
-        CorruptStoreError: records follow behind the end, and damage is not to be skipped.
+        CorruptStoreError: records follow after the end, and damage is not to be skipped.
     """
     state = parts.tail.glimpse()
-    # Apache's broker keeps no tail file: it may have written on behind what ours says.
+    # Apache's broker keeps no tail file: it may have written on after the end that ours says.
     if state is not None and is_boundary(parts, state.end):
         end = int(state.end)
     else:
@@ -285,19 +285,20 @@ def is_boundary(parts: StoreParts, offset: int) -> bool:
 
 
 def _is_begun_at(parts: StoreParts, offset: int) -> bool:
-    """Whether the log ends here, and a batch or an append is being written behind its end."""
+    """Whether the log ends here, and a batch or an append is being written after its end."""
     return offset == parts.tail.intent() or is_appending_at(parts, offset)
 
 
 def refuse_damage(parts: StoreParts, position: int) -> None:
-    """Raise unless the log ends here, be it with a torn record: damage has records behind it.
+    """Raise unless the log ends here, perhaps with a torn record.
 
-    So has a file that is missing or was cut short; or the end was further on and durable.
+    If sound records follow, bytes here are damaged, or a file is missing or was cut short. If the
+    log was durable further on, that is where it ended.
     """
     flushed = parts.tail.flushed()
     if position >= flushed and not parts.log.files.has_data_from(position):
         return
-    # What is being written is not there yet; or it is, or another record is, meanwhile.
+    # What is being written is not there yet; or this or another record has come meanwhile.
     if _is_begun_at(parts, position) or _is_written(parts, position):
         return
     path = parts.log.files.folder / file_name(parts.log.files.start_of(position))
@@ -310,7 +311,7 @@ def refuse_damage(parts: StoreParts, position: int) -> None:
 
 
 def _is_written(parts: StoreParts, position: int) -> bool:
-    """Whether a sound record or a blank one begins at a place."""
+    """Whether a sound record or a blank one begins at a physical offset."""
     segment = next(parts.log.walk(position), None)
     if segment is None or segment.block is None:
         return segment is not None

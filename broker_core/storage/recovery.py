@@ -3,8 +3,8 @@
 Replaying is one procedure for three occasions: an append that died, a writer that we do not know
 (Apache's broker) since we looked last, and an unclean stop. It walks sound records, writes their
 queue and index entries anew (which changes nothing where they are there already), and stops at the
-first bytes that are no sound record. What lies behind is cut: made zero and synced before anything
-is appended, so that it can't come back to life after a second crash.
+first bytes that are no sound record. From there on the log is cut: made zero and synced before
+anything is appended, so that nothing comes back to life after a second crash.
 
 A record that was durable and is damaged is not the trace of a crash. Then nothing is cut.
 """
@@ -41,7 +41,7 @@ _EVERYTHING = (1 << 63) - 1
 
 
 class _QueueHole(Exception):
-    """A queue lacks entries before the place where replaying began."""
+    """A queue lacks entries before the record where replaying began."""
 
     def __init__(self, key: QueueKey) -> None:
         super().__init__(key)
@@ -112,7 +112,7 @@ class _Replay:
 
 
 def settle(parts: StoreParts, state: TailState | None) -> TailState:
-    """Return the true end of a log in use, finishing or cutting what others left behind `state`.
+    """Return the true end of a log in use, finishing or cutting what others left after `state`.
 
     Call while holding the store's lock; the store was stopped cleanly or is open elsewhere.
     """
@@ -133,7 +133,7 @@ def settle(parts: StoreParts, state: TailState | None) -> TailState:
 
 
 def _replayed_from(parts: StoreParts, start: int, stored_ms: int) -> _Replay:
-    """Replay from a place on; a queue that lacks entries before it is written anew first."""
+    """Replay from `start` on; a queue that lacks entries before it is written anew first."""
     refilled: set[QueueKey] = set()
     while True:
         for key in parts.queues.removed():  # what is written to a removed file is lost
@@ -199,7 +199,7 @@ def recover(
     checkpoint = checkpoint._replace(index_msg_timestamp=indexed_ms)
     write_checkpoint(parts.root, checkpoint, parts.disk, as_of_ns=0)
     if parts.config.message_index:
-        mark_indexed(parts, index_from)  # nor must one who settles, should we die
+        mark_indexed(parts, index_from)  # nor must the next who settles the log, should we die
     for name in unfinished_index_files:
         parts.index.remove(name)
     log.info("recovering %s from offset %d", parts.root, start)
@@ -224,7 +224,7 @@ def recover(
 def _cut_dangling(replay: _Replay, queue: ConsumeQueue) -> None:
     """Cut the entries of a queue that has no record where the log was replayed.
 
-    Those before were durable. Behind them a crash may have left any mixture of entries and zeros,
+    Those before were durable. After them a crash may have left any mixture of entries and zeros,
     whose records are gone, and torn entries that happen to point at other records. It may also have
     left an extension whose queue got no file.
     """
@@ -255,7 +255,7 @@ def _has_record(parts: StoreParts, queue: ConsumeQueue, offset: int) -> bool:
 
 
 def _cut_log(parts: StoreParts, end: int) -> None:
-    """Make all bytes behind `end` zero, durably; keep a copy of what may have been messages."""
+    """Make all bytes after `end` zero, durably; keep a copy of what may have been messages."""
     _require_durable(parts, end)
     if parts.log.files.has_data_from(end):
         path = parts.log.files.folder / file_name(parts.log.files.start_of(end))
@@ -280,7 +280,7 @@ def _set_aside(parts: StoreParts, end: int) -> None:
 
 
 def _end_by_queues(parts: StoreParts) -> tuple[PhysicalOffset, int]:
-    """Return an end of the log that the queues vouch for, and the store time of the record there.
+    """Return where the log ends by the last entries of queues, and the store time of the newest.
 
     Costs one look per queue, whatever the size of the log.
     """
@@ -315,12 +315,13 @@ def _durable_index(
     """Tell which index files may lack entries.
 
     A file is durable if it is full and its last entry is older than the checkpoint, by its time and
-    by its place in the log. A file that is
-    not full may have been written to since, in any order: its slots may mean entries that were
-    lost. Such files are made anew from the log, which has all that they had.
+    by its physical offset. A file that is not full may have been written to since, in any order:
+    its slots may name entries that were lost. Such files are made anew from the log, which has all
+    that they had.
 
     Returns:
-        From where on records are not indexed; the newest time that is; the names of the others.
+        The physical offset from which on records are not indexed; the newest store time that is;
+        the names of the files that may lack entries.
     """
     durable_ms = checkpoint.index_msg_timestamp
     names = parts.index.names() if parts.config.message_index else []

@@ -23,7 +23,7 @@ _MOST_AT_ONCE = 10  # files, as Apache's broker deletes them
 
 
 def delete_expired(parts: StoreParts, end: int, now_ms: int) -> list[Path]:
-    """Delete what is over, by the clock and the disk. Call while holding the store's lock."""
+    """Delete what has expired, by the clock and the disk. Call while holding the store's lock."""
     config = parts.config
     if config.retention_hours is None:
         return []

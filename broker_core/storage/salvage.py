@@ -1,4 +1,4 @@
-"""Finding records again behind damaged bytes.
+"""Finding records again after damaged bytes.
 
 A record is recognised by its magic number, its own physical offset and its check sums, so bytes of
 a body that happen to look like a record are not taken for one.

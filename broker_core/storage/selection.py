@@ -56,7 +56,7 @@ class Selection:
     def batches(self, reader: QueueReader, first: int, last: int) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a range; what costs least is asked first.
 
-        Bit maps and the hashes of tags in the queue; properties; the tags themselves; the callable.
+        First bit maps and hashes of tags in the queue, then properties, tags, and the callable.
         """
         tags = None if self.tags is None or self.tags.takes_all else self.tags
         # The entries of the schedule topic hold due times where others hold hashes.

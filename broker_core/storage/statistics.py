@@ -108,7 +108,7 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatistics:
-    """All of it."""
+    """All that is told of a store."""
 
     path: Path
     size_on_disk: int

@@ -247,12 +247,12 @@ class MessageStore(StoreContents):
             return BatchCommit(batch, self.parts, self._writer, self.clock).run()
 
     def ledger(self) -> Ledger:
-        """Return which batches of which writers are in the log, settled: hold the lock."""
+        """Settle the log; return which batches of which writers are in it. Hold the lock."""
         with self._writer.owned():
             return read_ledger(self.root)
 
     def note(self, writer: str, number: int, note: Note) -> None:
-        """Remember what a writer has done where that needs no message: as if with a batch."""
+        """Remember what a writer has done without any message, as if it had been with a batch."""
         with self.locked():
             old = self.ledger()
             numbers = {**old.numbers, writer: number}

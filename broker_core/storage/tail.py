@@ -1,12 +1,12 @@
 """`rocketpy/tail`: where the log ends, for all processes that have the store open.
 
 `end` and `stored_ms` are written by the holder of the store's lock alone, as the last step of an
-append. One that died leaves bytes behind `end`, and the next holder finishes or cuts what it left;
-so does Apache's broker, which does not know of this file. `flushed` is
-written by whoever synced the log; it may lag, it never runs ahead of what is durable, so damage
-below it cannot be the trace of a crash. `indexed` is the lock holder's again: single sends leave
-their index entries to be written later, many at once (indexing.py). An append announces itself
-before its first byte, so that readers leave out what it may still take back (published.py).
+append. One that died leaves bytes after `end`, and so does Apache's broker, which does not know of
+this file; the next holder finishes or cuts what they left. `flushed` is written by whoever synced
+the log; it may lag, it never runs ahead of what is durable, so damage below it cannot be the trace
+of a crash. Only the lock holder writes `indexed`: single sends leave their index entries to be
+written later, many at once (indexing.py). An append announces itself before its first byte, so that
+readers leave out what it may still take back (published.py).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GLIMPSES = 1000  # a write takes less time than one of them
 
 
 def check_of(end: int, stored_ms: int) -> int:
-    """Return what stands behind the state, so that a flipped bit is not believed."""
+    """Return what stands after the state, so that a flipped bit is not believed."""
     return ~(end ^ stored_ms)
 
 
@@ -52,7 +52,7 @@ class Announced(NamedTuple):
 
     begin: int
     end: int  # where the log will end
-    number: int  # each has another one, also of those that begin at the same place
+    number: int  # no other append has it, not even one that begins at the same byte
 
 
 _NOTHING = Announced(-1, -1, 0)
@@ -117,7 +117,7 @@ class TailFile:
         self._written = data, state
 
     def write_settled(self, state: TailState) -> None:
-        """Publish a state in which nothing is behind the log's end. Hold the store's lock."""
+        """Publish a state in which nothing is after the log's end. Hold the store's lock."""
         self.write(state)
         self.announce(-1, -1)
 
@@ -191,7 +191,7 @@ class TailFile:
         return int(begin) if magic == INTENT_MAGIC and begin == ~complement else None
 
     def write_intent(self, begin: int | None) -> None:
-        """Say where a batch begins, durably; or that it is settled. Call while holding the lock."""
+        """Say where a batch begins, durably; None when it is done. Call while holding the lock."""
         assert self._file is not None
         if begin is None:
             self._file.poke(_NO_INTENT, INTENT_AT)

@@ -1,4 +1,4 @@
-"""Appending: one call places records in the log, their entries in queues and, of a batch, index.
+"""Appending: one call writes records to the log, their entries to queues and, for a batch, index.
 
 I5  What a reader can find through a queue is whole: records are written before their entries.
 I6  The log's end is published last. An append that dies, or fails, leaves nothing that counts: the
@@ -51,7 +51,7 @@ class Writer:
         self.queues = QueueKeeper(parts, is_deleted)
         self.is_closed = False
         self._unindexed = 0
-        # Where queues end: holds while the log ends where our last append left it.
+        # Where queues end: true while the log ends where our last append left it.
         self._seen_end = -1
         self._queue_ends: dict[QueueKey, QueueEnd] = {}
 
@@ -149,7 +149,7 @@ class Writer:
             self.catch_up()
 
     def write_records(self, records: Records, end: int) -> int:
-        """Write placed records to the log behind `end`; return the new end."""
+        """Write placed records to the log after `end`; return the new end."""
         for at, data in records:
             self._parts.log.write(at, data, end)
             end = at + len(data)

@@ -50,7 +50,7 @@ _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedBatch:
-    """What is committed together; `writer` and `number` tell whether it was before.
+    """What is committed together; `writer` and `number` tell if it was committed before.
 
     `formerly` is what an earlier version called the writer. `note` is what the writer wants to be
     remembered with the batch: both are there, or neither.
@@ -102,7 +102,7 @@ class BatchCommit:
             try:
                 self._finish(ledger, end)
             except (OSError, StoreError):
-                # It would be wrong to call this a failure: who stored it again had it twice.
+                # This is no failure: a caller that stored the batch again would have it twice.
                 log.exception(
                     "%s: a batch is in the log, but not wholly in ledger, queues and index; "
                     "the next to append, or to open the store, puts it there",
@@ -160,7 +160,7 @@ class BatchCommit:
         self.parts.log.files.sync(begin, begin + len(head))
 
     def _finish(self, ledger: Ledger, end: int) -> None:
-        """Note the batch, dispatch it and publish the end: what settle() does if this does not."""
+        """Note the batch, dispatch it and publish the end. If this fails, settle() does so."""
         assert ledger.pending is not None
         begin = ledger.pending.begin
         write_ledger(self.parts.root, ledger.without_pending(is_in_log=True), self.parts.disk)
@@ -202,7 +202,7 @@ class BatchCommit:
 
 
 class _Placing:
-    """Gives chunk after chunk its queue offsets and its place: the same ones every time."""
+    """Gives each chunk in turn its queue offsets and physical offsets: the same every time."""
 
     def __init__(self, commit: BatchCommit, state: TailState) -> None:
         self._commit, self._state, self._end = commit, state, int(state.end)

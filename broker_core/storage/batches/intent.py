@@ -1,11 +1,11 @@
 """Batches that are in the log whole or not at all: what announces one, and what settles it.
 
 The first eight bytes of a batch, size and magic number of its first record, are written last, when
-all behind them is durable. While they are zero the log ends before them, for every reader and for
+all after them is durable. While they are zero the log ends before them, for every reader and for
 Apache's broker; once they are there, so is all that follows. Before the first byte of it is
 written, the batch is announced: in the tail, where every holder of the lock sees it, and in the
-ledger, which says whose batch it is and how its first record looks. Who finds such an announcement
-left by a dead process settles it: the batch is noted as done, or its bytes are made zero.
+ledger, which says whose batch it is and how its first record looks. Whoever finds an announcement
+that a dead process left settles it: the batch is noted as done, or its bytes are made zero.
 """
 
 from __future__ import annotations

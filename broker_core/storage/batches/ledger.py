@@ -3,9 +3,9 @@
 A writer that may come again with the same batch (a streaming query, a job that is run anew) names
 itself and numbers its batches. The newest number of each is kept; numbers only grow. A batch with
 that number is the same one, run again. A lower number is an error: such a batch comes from an old
-checkpoint, and need not hold what the batch of that number held before.
+checkpoint, and need not have the messages that its number stood for before.
 
-A writer may leave a note with a batch, what it has done with it: that is kept until its next.
+A writer may leave a note with a batch: what it has done with it. It is kept until its next note.
 `pending` is the batch that is being committed: see intent.py. The file is small and replaced as a
 whole.
 """
@@ -51,7 +51,7 @@ class StaleBatchError(StoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingBatch:
-    """A batch on its way into the log, told by its first record: that one is finished last."""
+    """A batch on its way into the log. It is known by its first record, which is finished last."""
 
     writer: str | None  # None: it cannot come again
     number: int

@@ -1,8 +1,8 @@
 """`rocketpy/staged/<transaction>/<file>`: records on their way into the log.
 
 A task writes its records, encoded but not placed, to a file of its own, chunk by chunk. It needs no
-lock for that, and nobody reads the file before its name is handed to a commit. What a task that
-died has left goes with its transaction, or when it is a day old.
+lock for that, and nobody reads the file before its name is handed to a commit. What a dead
+task left is removed with its transaction, or when it is a day old.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class StagedFile:
         self.rows += len(rows)
 
     def declare(self, topic: str, queues: int) -> None:
-        """Have a topic be there when this is committed, whether or not it gets a message now."""
+        """Have a topic exist after the commit, whether or not it gets a message now."""
         name = topic.encode()
         counts = len(name), queues, 0, 0, 0, 0
         head = STAGED_STRUCT.pack(STAGED_MAGIC, 0, *counts)
@@ -117,7 +117,7 @@ class StagedChunk:
         return self.rows["size"].astype(np.int64)
 
     def codes_at(self, stored_ms: int) -> Ints:
-        """Return the tag codes of the queue entries: of those that wait, when they are due."""
+        """Return the tag codes of the queue entries; for messages that wait, their due times."""
         codes: Ints = self.rows["tag_code"]
         return codes + stored_ms if self.topic == SCHEDULE_TOPIC else codes
 

@@ -1,6 +1,6 @@
 """Copies of a store's files, as sparse as they are, for repair and backups.
 
-The log is copied from its end to its start. A writer that goes on meanwhile only adds behind what
+The log is copied from its end to its start. A writer that goes on meanwhile only adds after what
 it wrote before, so the copy can have a torn end, but no hole in the middle.
 """
 

@@ -71,7 +71,7 @@ class LogMender:
         return position
 
     def _walk_sound(self, start: int, report: Callable[[int], None]) -> int:
-        """Return the first place from `start` on that has no sound record."""
+        """Return the first physical offset from `start` on that has no sound record."""
         position = start
         for segment in self.log.walk(start):
             if segment.block is None:
@@ -89,7 +89,7 @@ class LogMender:
     def _reachable_record(self, damaged_at: int) -> int | None:
         """Return the next sound record that padding can lead to.
 
-        One so near that no record fits in between is given up: else all behind it were lost.
+        A record too near for padding before it is given up: else all after it would be lost.
         """
         file_end = self.log.files.start_of(damaged_at) + self.log.file_size
         found = next_sound_record(self.log, min(damaged_at + MIN_PADDING, file_end))
@@ -102,14 +102,14 @@ class LogMender:
         return found
 
     def replace(self, start: int, end: int, reason: str) -> None:
-        """Put padding in the place of a range, durably; `end` is a record's or a file's start."""
+        """Replace a range by padding, durably; `end` is a record's or a file's start."""
         self.keep_copy(start, end)
         self.skipped.append(SkippedRange(start, end, reason))
         for first, last in self._parts_by_file(start, end):
             self.write_over(first, last, b"", self.stored_ms or self._timestamp(end))
 
     def write_over(self, start: int, end: int, records: bytes, stored_ms: int) -> None:
-        """Put records, then padding, in the place of a range of one file, durably."""
+        """Replace a range of one file by records, then padding, durably."""
         file_start = self.log.files.start_of(start)
         file = self.log.files.file_for_writing(file_start)
         file.write(records, start - file_start)
@@ -134,7 +134,7 @@ class LogMender:
         return self.log.read(offset).store_timestamp_ms
 
     def _cut(self, end: int) -> None:
-        """Make all bytes behind the last record zero, durably."""
+        """Make all bytes after the last record zero, durably."""
         last = data_end(self.log, end)
         if last <= end:
             return
@@ -145,7 +145,7 @@ class LogMender:
 
 
 def data_end(log: CommitLog, start: int = 0) -> int:
-    """Return the byte behind the last one from `start` on that is not zero; `start` if all are."""
+    """Return the byte after the last one from `start` on that is not zero; `start` if all are."""
     for file_start in reversed(log.files.starts()):
         file = log.files.file(file_start)
         if file is None or file_start + file.size <= start:

@@ -1,11 +1,11 @@
-"""What takes the place of damaged bytes, so that the log can be walked past them.
+"""What replaces damaged bytes, so that the log can be walked past them.
 
 A padding record is whole and sound, in a topic of the system's, of a transaction that was rolled
 back: Apache's broker and ours step over it and dispatch it nowhere. Where the damage reaches to the
 end of a file, the blank record does the same.
 
 A placeholder is a message without a body that stands where one was lost, with the property
-`ROCKETPY_LOST`. Behind it all messages of its queue keep their numbers, whoever rebuilds the queue
+`ROCKETPY_LOST`. After it all messages of its queue keep their numbers, whoever rebuilds the queue
 from the log.
 """
 

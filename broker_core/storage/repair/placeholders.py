@@ -1,7 +1,7 @@
 """Placeholders for lost messages: which go where, decided without touching a file.
 
-Between two messages of a queue that lie at p and q, those that are missing must have lain. Free
-room there, padding or the blank rest of a file, takes as many placeholders as fit.
+If messages are missing between two of a queue that lie at p and q, they must have lain there too.
+Free room there, padding or the blank rest of a file, takes as many placeholders as fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LostOffsets(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Lost messages, and between which places of the log they were."""
+    """Lost messages, and between which physical offsets they were."""
 
     lost: LostOffsets
     after: int
@@ -47,7 +47,7 @@ class Room:
     stored_ms: int = 0
 
     def left(self, size: int) -> int:
-        """Return how many bytes remain behind a record; below 0 if it does not fit."""
+        """Return how many bytes remain after a record; below 0 if it does not fit."""
         left = self.end - self.start - self.used - size
         return left - BLANK_SIZE if self.ends_file else left
 
@@ -59,7 +59,7 @@ class Room:
 
 
 def place(gaps: Iterable[Gap], rooms: Sequence[Room], store_host: Host) -> int:
-    """Fill the rooms; return how many placeholders found a place.
+    """Fill the rooms; return how many placeholders found room.
 
     Topics of the system get none: their messages are orders to the broker, and an empty one is a
     wrong order.

@@ -1,11 +1,11 @@
 """Rebuilding consume queues and index from the records of a mended log.
 
 A queue's entries keep their numbers. Where messages are missing, fillers stand in; the gaps and the
-free room of the log are noted, so that placeholders can take their place (placeholders.py).
+free room of the log are noted, so that placeholders can be written there (placeholders.py).
 
 Records whose header cannot be true are found out here, because only neighbours tell: without a
 record check sum nothing covers a header. Such a record contradicts both the one before it and the
-one behind it in its queue; it becomes padding like any other damage, so that nobody dispatches it
+one after it in its queue; it becomes padding like any other damage, so that nobody dispatches it
 later.
 """
 
@@ -31,7 +31,7 @@ from rocketpy.broker_core.storage.repair.mend import LogMender
 from rocketpy.broker_core.storage.repair.padding import is_padding_topic
 from rocketpy.broker_core.storage.repair.placeholders import Gap, LostOffsets, Room
 
-_MOST_UNEXPLAINED = 1 << 20  # missing messages that two records in a row vouch for
+_MOST_UNEXPLAINED = 1 << 20  # missing messages that two records in a row confirm
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class Rebuild:
     # --- which records to believe ---------------------------------------------------------------
 
     def _strays(self, dispatch: Dispatch) -> Iterator[tuple[int, int]]:
-        """Yield place and size of the records that cannot be what they say."""
+        """Yield physical offset and size of the records that cannot be what they say."""
         for queue_id, rows in _rows_by_queue(dispatch):
             offsets = dispatch.queue_offsets[rows]
             if queue_id < 0 or not _is_topic(dispatch.topic):
@@ -123,7 +123,7 @@ class Rebuild:
         return wrong
 
     def _is_credible(self, due: int | None, offset: int, following: int | None) -> bool:
-        """Whether a message may have an offset, by those before and behind it in its queue."""
+        """Whether a message may have an offset, by those before and after it in its queue."""
         if offset < 0:
             return False
         if due is None:  # the queue's first message: what was before may be gone with old files
@@ -157,7 +157,7 @@ class Rebuild:
             self.topics[queue.topic] = self.topics.get(queue.topic, 0) + len(rows)
 
     def _begin(self, queue: ConsumeQueue, first: int) -> None:
-        """Begin a queue; of a log that was never shortened, each begins at 0."""
+        """Begin a queue; in a log that was never shortened each begins at 0."""
         key = queue.topic, queue.queue_id
         oldest = self.parts.log.min_offset()
         self.ends[key] = first if oldest else 0
@@ -188,7 +188,7 @@ class Rebuild:
 def _nameless(
     block: RecordBlock, file_start: int, found: list[Dispatch]
 ) -> Iterator[tuple[int, int]]:
-    """Yield place and size of records whose topic is no name."""
+    """Yield physical offset and size of records whose topic is no name."""
     if sum(len(dispatch.sizes) for dispatch in found) == len(block):
         return
     physical = block.starts + file_start

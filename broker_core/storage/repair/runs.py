@@ -1,11 +1,11 @@
 """Repair: consume queues, their extensions and the index made anew from the commit log.
 
-Either into a new store, which appears under its name only when it is whole, the old one being only
-read; or in place. In place nothing is destroyed: what is replaced moves to `rocketpy/replaced-…`,
-and bytes of the log that are overwritten are copied there first. The order makes an interruption
-harmless: the log is mended while the old queues still stand, and the checkpoint is the first to
-move, so that from then on an opened store is recovered from its whole log. Repair can be run again
-at any point.
+They are made in place or in a new store. A new store appears under its name only when it is whole,
+and the old one is only read. In place nothing is destroyed: what is replaced moves to
+`rocketpy/replaced-…`, and bytes of the log that are overwritten are copied there first. The order
+makes an interruption harmless: the log is mended while the old queues still stand, and the
+checkpoint is the first to move, so that from then on an opened store is recovered from its whole
+log. Repair can be run again at any point.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RepairReport:
     queues: int
     skipped: tuple[SkippedRange, ...]
     lost: tuple[LostOffsets, ...]
-    placeholders: int  # of the lost messages, so many have one
+    placeholders: int  # how many of the lost messages have one
     repeated: int  # offsets taken by a later message: the topic was deleted and made anew
     unknown_topics: tuple[str, ...]  # in the log, not in config/topics.json: deleted, or forgotten
 

@@ -1,10 +1,10 @@
-"""Every invariant of a store, held against all its bytes; problems are reported, not raised.
+"""Checks every invariant of a store on all its bytes; problems are reported, not raised.
 
 I1   A record lies in one file; the rest of a file that it does not fit into is a blank record.
      Files have one size and follow each other without gaps.
 I2   The record at byte p says p in its physical offset.
-I3   Bytes behind the last record are zero.
-I4   Queue entry n belongs to the record whose queue offset is n; there are no gaps; bytes behind
+I3   Bytes after the last record are zero.
+I4   Queue entry n belongs to the record whose queue offset is n; there are no gaps; bytes after
      the last entry are zero.
 I5   An entry's size and tag code are its record's; every record that belongs in a queue is there.
 I6   `rocketpy/tail` ends where the log ends, or where another writer took over from us.
@@ -18,13 +18,13 @@ I12  Records match their check sums.
 I13  A staged batch is in the log whole or not at all, and the ledger says which it is.
 I14  No queue ends before the record that `rocketpy/queues` notes as its last.
 
-Bytes that no invariant speaks of: the rest of a blank record behind its first eight bytes; units of
+Bytes that no invariant speaks of: the rest of a blank record after its first eight bytes; units of
 an extended queue that no entry points at; values of metadata that are valid, but others than were
 written; in records without a check sum, fields that neither queue nor index repeats. A store that
 lacks its oldest log files looks like one whose oldest messages were deleted by retention.
 
 The log is walked once, and each record looked up in its queue and in the index as it is met; what
-was not met in this way is held against the record that it points at. Memory: some thousand records
+was not met in this way is compared with the record that it points at. Memory: some thousand records
 and the slots of one index file, however large the store is. Others may write meanwhile: what they
 append or delete is left alone; what an Apache broker, running or killed, has yet to put into queues
 and index is reported. Only the log is mapped, and no hole of it looked into: see disk.py.

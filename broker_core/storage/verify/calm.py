@@ -10,7 +10,7 @@ _EVERYTHING = (1 << 63) - 1
 
 
 class Calm:
-    """What the tail said when it began, and whether the store has been closed ever since."""
+    """What the tail said when verification began, and whether the store stayed closed since."""
 
     def __init__(self, parts: StoreParts) -> None:
         self._parts, self._abort = parts, parts.root / ABORT

@@ -29,7 +29,7 @@ class ExtUnits:
     def check(self) -> Iterator[Problem]:
         """Walk all units, and report where they do not follow each other.
 
-        A unit that no entry points at is no problem: an append that failed leaves it behind.
+        A unit that no entry points at is no problem: a failed append leaves such units.
         """
         yield from check_files("I5", self._ext.files)
         is_over = False

@@ -1,7 +1,7 @@
-"""I7, I8, I9: index files held against themselves and against the records.
+"""I7, I8, I9: index files compared with themselves and with the records.
 
 Files are gone through part by part; of a whole file only its slots are kept. Entries that the walk
-through the log found to be those of its records are not held against them again.
+through the log found to be those of its records are not compared with them again.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class IndexCheck:
                 if not is_right:
                     some = slice(low - first, high - first)
                     reasons[some] = self._judge(part[some], low, header)
-            # Gravest of all, for the order: chains lead from one entry to the other.
+            # This is the gravest: chains lead from one entry to the other.
             reasons[part["previous"] != _chain(part["key_hash"], first, newest)] = 1
             yield from _problems_at(file, first, reasons)
         yield from self._slots(file, count, newest)
@@ -97,7 +97,7 @@ class IndexCheck:
         table = records_at(self._parts, physical, self._outline.end)
         rows = table.rows_of(physical)
         has_row = rows != NO_ROW
-        # Asked behind: records may be deleted, or appended, meanwhile.
+        # Asked later: records may be deleted, or appended, meanwhile.
         is_gone = (physical >= 0) & (physical < self._parts.log.min_offset())
         is_new = (physical >= self._outline.end) & (physical < self._log_end.now())
         has_key = np.zeros(len(part), bool)
@@ -163,7 +163,7 @@ class IndexCheck:
                 yield Problem("I7", file.path, _FIELD_AT[field], text)
 
     def _uncounted(self, file: IndexFile, count: int) -> Iterator[Problem]:
-        """I8: entry 0 is never used; behind what inserts that died may have left, all is zero."""
+        """I8: entry 0 is never used; after what inserts that died may have left, all is zero."""
         left = file.read_entries(count, count + _MOST_LEFT)
         numbers = np.arange(count, count + len(left))
         may_be = (left["key_hash"] >= 0) & (left["physical_offset"] >= 0) & (left["seconds"] >= 0)

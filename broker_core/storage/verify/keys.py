@@ -54,7 +54,7 @@ class IndexEntries:
         return int(self._bounds[-1])
 
     def parts(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the files that some entries lie in as (file, number of the first, and behind)."""
+        """Yield the files that some entries lie in as (file, number of the first, end)."""
         while first < min(end, len(self)):
             at = int(np.searchsorted(self._bounds, first, side="right")) - 1
             start, stop = int(self._bounds[at]), min(int(self._bounds[at + 1]), end)
@@ -93,14 +93,14 @@ class _Pending(NamedTuple):
 
 
 class KeyCheck:
-    """Takes up records in log order; knows then which entries are right, and what lacks."""
+    """Takes up records in log order; then knows which entries are right, and which are missing."""
 
     def __init__(self, parts: StoreParts, calm: Calm) -> None:
         self._calm, self._entries = calm, IndexEntries(parts)
         self._is_wanted = parts.config.message_index
         self._next = 0  # where the entries of the next records are looked for
         self._right: dict[str, Spans] = {}
-        self._first_tag = _NEVER  # the first place whose tag is in the index
+        self._first_tag = _NEVER  # physical offset of the first record whose tag is in the index
         self._pending: list[_Pending] = []
         oldest = self._entries.physical_offset(0) if parts.log.min_offset() else 0
         self._lacking = LackingKeys(parts, calm, oldest)
@@ -126,7 +126,7 @@ class KeyCheck:
     def _agree(
         self, records: SoundRecords, rows: Ints, entries: npt.NDArray[Any]
     ) -> npt.NDArray[np.bool_]:
-        """Return which of the next entries give place and time of records."""
+        """Return which of the next entries give physical offset and time of their records."""
         begins = self._entries.begins(self._next, self._next + len(entries))
         seconds = seconds_since(begins, records.block.store_timestamps[rows])
         agree: npt.NDArray[np.bool_] = entries["physical_offset"] == records.physical_offsets[rows]
@@ -139,7 +139,7 @@ class KeyCheck:
         self._next = end
 
     def _match(self, records: SoundRecords, keys: Ints) -> None:
-        """Find the keys of records, as row << 32 | hash, in whatever order; note what is not."""
+        """Find the keys of records, as row << 32 | hash, in any order; note those not found."""
         low, high = int(records.physical_offsets[0]), int(records.physical_offsets[-1])
         offset_of = self._entries.physical_offset
         self._next = first_false(lambda at: offset_of(at) < low, 0, len(self._entries))
@@ -192,7 +192,7 @@ class KeyCheck:
                 is_found |= np.isin(keys, (at << 32 | entries["key_hash"])[is_near])
         tags = pending.physical_offsets[is_found & pending.is_tag]
         self._first_tag = min(self._first_tag, int(tags.min(initial=_NEVER)))
-        # Tags need only be there from the first on that is; those found later lie behind.
+        # Tags need only be there from the first on that is; those found later lie after it.
         is_lacking = ~is_found & (~pending.is_tag | (pending.physical_offsets >= self._first_tag))
         self._lacking.add(pending.rows[is_lacking], pending.physical_offsets[is_lacking])
 
@@ -205,13 +205,13 @@ class KeyCheck:
 class LackingKeys:
     """Runs of records whose keys are not all in the index, from `oldest` on.
 
-    That is the first place that any index file speaks of, if the log has lost its oldest messages:
-    files about messages that are gone may be gone.
+    That is the first physical offset in any index file, if the log has lost its oldest messages:
+    index files about these may be gone as well.
     """
 
     def __init__(self, parts: StoreParts, calm: Calm, oldest: int) -> None:
         self._parts, self._calm, self._oldest = parts, calm, oldest
-        self._runs: list[tuple[int, int, int]] = []  # first and last row, place of the first
+        self._runs: list[tuple[int, int, int]] = []  # first row, last row, physical offset
 
     def add(self, rows: Ints, physical: Ints) -> None:
         """Note some records; a record may come twice in turn."""

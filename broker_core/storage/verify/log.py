@@ -109,7 +109,7 @@ def _take(
 
 
 def _check_zeros_after(parts: StoreParts, log_end: LogEnd) -> Iterator[Problem]:
-    """I3: nothing behind the last record, in any file."""
+    """I3: nothing after the last record, in any file."""
     end = log_end.now()
     for start in parts.log.files.starts():
         file = parts.log.files.file(start)

@@ -35,7 +35,7 @@ from rocketpy.broker_core.storage.verify.outline import LogOutline
 from rocketpy.broker_core.storage.verify.problems import Problem
 
 _LONG = 8
-_MARKS = {"durable": FLUSHED_AT, "indexed": INDEXED_AT}  # in the order of their places
+_MARKS = {"durable": FLUSHED_AT, "indexed": INDEXED_AT}  # in the order of their bytes
 
 
 def check_tail(parts: StoreParts, outline: LogOutline, log_end: LogEnd) -> Iterator[Problem]:
@@ -93,7 +93,7 @@ def _check_end(
 
 
 def check_checkpoint(parts: StoreParts, outline: LogOutline, log_end: LogEnd) -> Iterator[Problem]:
-    """I10: times are those of records, places lie in the log, the rest is zero."""
+    """I10: times are those of records, offsets lie in the log, the rest is zero."""
     path = parts.root / CHECKPOINT
     if not path.exists():
         if outline.records:
@@ -130,7 +130,7 @@ def check_ledger(parts: StoreParts) -> Iterator[Problem]:
     try:
         pending = read_ledger(parts.root).pending
         is_known = pending is None or parts.tail.has_intent()
-        # One that is being committed may have been settled between the two looks.
+        # One that is being committed may have been finished between the two looks.
         if pending is not None and not is_known and pending == read_ledger(parts.root).pending:
             text = f"announces a batch at {pending.begin} that the tail does not know"
             yield Problem("I13", parts.root / LEDGER, 0, text)

@@ -20,7 +20,7 @@ from rocketpy.broker_core.storage.parts import StoreParts
 
 class _Line(NamedTuple):
     start: int  # the physical offset of the first sound record
-    end: int  # behind the last
+    end: int  # after the last
     oldest_ms: int
     newest_ms: int
 
@@ -40,7 +40,7 @@ class LogOutline:
         self._lines: list[_Line] = []
 
     def add(self, block: RecordBlock, file_start: int) -> None:
-        """Take up sound records that lie behind all others."""
+        """Take up sound records that lie after all others."""
         start = int(block.starts[0]) + file_start
         end = int(block.starts[-1] + block.sizes[-1]) + file_start
         times = block.store_timestamps

@@ -1,4 +1,4 @@
-"""I14: what `rocketpy/queues` notes of the ends of queues, held against their entries."""
+"""I14: what `rocketpy/queues` notes of the ends of queues, compared with their entries."""
 
 from __future__ import annotations
 

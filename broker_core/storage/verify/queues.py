@@ -1,7 +1,7 @@
-"""I4, I5: each entry of a queue held against its record, and each record against its queue.
+"""I4, I5: each entry of a queue compared with its record, and each record with its queue.
 
 The walk through the log looks up each record in its queue. Stretches of entries that all were right
-are not looked at again; any other entry is held against the record that it points at.
+are not looked at again; any other entry is compared with the record that it points at.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class QueueCheck:
 
     def __init__(self, parts: StoreParts, outline: LogOutline, calm: Calm) -> None:
         self._parts, self._outline, self._calm = parts, outline, calm
-        self.ends: dict[tuple[str, int], int] = {}  # the number behind the last entry met
+        self.ends: dict[tuple[str, int], int] = {}  # the number after the last entry met
         self._right: dict[tuple[str, int], Spans] = {}
         self._lacking = LackingMessages(parts, calm)
 
@@ -83,7 +83,7 @@ class QueueCheck:
             self._lacking.take_nameless(records)
 
     def _compare(self, dispatch: Dispatch, rows: npt.NDArray[np.intp]) -> None:
-        """Hold the entries of some messages of one queue against them."""
+        """Compare the entries of some messages of one queue with them."""
         name = (dispatch.topic, int(dispatch.queue_ids[rows[0]]))
         queue, ext = self._parts.queues.get(*name), ExtUnits(self._parts.queues.ext(*name))
         offsets, physical = dispatch.queue_offsets[rows], dispatch.physical_offsets[rows]
@@ -104,7 +104,7 @@ class QueueCheck:
         """Report what is wrong with one queue and its extension."""
         yield from check_files("I4", queue.files)
         yield from ExtUnits(self._parts.queues.ext(queue.topic, queue.queue_id)).check()
-        next_number = int(queue.first_offset())  # the number behind the last entry met
+        next_number = int(queue.first_offset())  # the number after the last entry met
         is_begun = False  # whether an entry was met whose record the log has
         right = self._right.get((queue.topic, queue.queue_id), Spans())
         for start in queue.files.starts():
@@ -155,7 +155,7 @@ class QueueCheck:
         """Return what is wrong with each as 1 + number of the reason, and if any has a record."""
         physical, sizes = entries["physical_offset"].astype(np.int64), entries["size"]
         table = records_at(self._parts, physical, self._outline.end)
-        log_start = self._parts.log.min_offset()  # asked behind: records may be deleted meanwhile
+        log_start = self._parts.log.min_offset()  # asked later: records may be deleted meanwhile
         is_filler = (sizes == FILLER_SIZE) & (physical == 0)
         is_gone = (physical >= 0) & (physical < log_start) & ~is_filler
         is_new = (physical >= self._outline.end) & (physical < log_end.now())

@@ -64,7 +64,7 @@ class SoundRecords:
 
 @dataclass(slots=True)
 class RecordTable:
-    """Some records: what a part of a queue or of an index file is held against."""
+    """Some records: what a part of a queue or of an index file is compared with."""
 
     queue_numbers: dict[tuple[str, int], int]
     physical_offsets: Ints
@@ -76,7 +76,7 @@ class RecordTable:
     keys: Ints  # of all records: row << 32 | hash, ascending
 
     def rows_of(self, physical_offsets: Ints) -> Ints:
-        """Return the row of the record at each place, NO_ROW where no sound record begins."""
+        """Return the row of the record at each offset, NO_ROW where no sound record begins."""
         known = self.physical_offsets
         if not known.size:
             return np.full(len(physical_offsets), NO_ROW, np.int64)
@@ -93,12 +93,12 @@ class RecordTable:
 
 
 def at_rows(values: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
-    """Return values at rows; whatever it may be where there is NO_ROW."""
+    """Return values at rows; where there is NO_ROW, the value means nothing."""
     return values[rows] if values.size else np.zeros(len(rows), values.dtype)
 
 
 def records_at(parts: StoreParts, physical_offsets: Ints, end: int) -> RecordTable:
-    """Return the sound records that begin at some places of the log before `end`."""
+    """Return the sound records that begin at some physical offsets before `end`."""
     wanted = np.unique(physical_offsets[(physical_offsets >= 0) & (physical_offsets < end)])
     file_starts = wanted - wanted % parts.log.file_size
     numbers: dict[tuple[str, int], int] = {}
@@ -148,7 +148,7 @@ def _columns(
 
 
 def _in_data(file: DiskFile, starts: Ints) -> Iterator[Ints]:
-    """Yield those places where a record may lie, none of it in a hole: some megabytes at a time.
+    """Yield those starts where a record may lie, none of it in a hole: some megabytes at a time.
 
     A hole is not looked into through a mapping: in a file system in memory that would take room.
     """

@@ -10,7 +10,7 @@ class Spans:
     """Stretches of numbers; those that touch become one."""
 
     def __init__(self) -> None:
-        self._bounds: list[int] = []  # first, behind the last, first, behind the last, ...
+        self._bounds: list[int] = []  # first, end, first, end, ...
 
     def add(self, first: int, end: int) -> None:
         """Take in the numbers from `first` up to `end`."""
@@ -35,5 +35,5 @@ class Spans:
 
 
 def _before(bounds: list[int], first: int) -> int:
-    """Return the place of the first bound that is not below a number."""
+    """Return the index of the first bound that is not below a number."""
     return bisect_right(bounds, first - 1)

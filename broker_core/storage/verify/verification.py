@@ -1,4 +1,4 @@
-"""All checks, one after the other: none keeps the others from being made."""
+"""All checks, one after the other: one that fails does not prevent the others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def verify(parts: StoreParts, progress: VerifyProgress | None = None) -> Iterato
 
     log_check = check_log(parts, outline, take, meter.advance)
     yield from _guarded("I1", parts.log.files.folder, log_check)
-    if not outline.is_whole:  # the walk itself failed: there is nothing to hold the others against
+    if not outline.is_whole:  # the walk itself failed: there is nothing to compare with
         return
     log_end = LogEnd(parts, outline.end)
     metadata = MetadataCheck(parts)
