@@ -36,7 +36,7 @@ from rocketpy.broker_core.message import Host
 
 _EMPTY = pa.scalar(b"", pa.binary())
 _POSITIVE = 0x7FFFFFFF
-_WIDEST_ROW = 255  # that row_crcs takes
+_WIDEST_ROW = 255  # the widest that row_crcs takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ def _keep_freed_memory() -> None:
 def _set_arrow_up() -> None:
     """Make Arrow's first call here: a child that is forked while another thread makes it hangs.
 
-    What Arrow sets up in its first call it guards by locks that nobody gives back in the child.
+    Arrow guards what its first call sets up by locks, which nobody gives back in the child.
     """
     texts = pa.array(["a"]).dictionary_encode().cast(pa.string())
     texts.take(pa.array(np.zeros(1, np.int64)))

@@ -50,7 +50,7 @@ class PropertyColumn:
 
     @lazy_property
     def _width(self) -> int | None:
-        """How many entries every row has, if all have as many and some."""
+        """How many entries every row has; None if rows differ, or have none."""
         width, rest = divmod(self._entries, max(self.rows, 1))
         if not width or rest:
             return None
@@ -91,7 +91,7 @@ class PropertyColumn:
         return values.take(pa.array(wanted, pa.int64(), mask=wanted < 0))
 
     def _entry_in_every_row(self, name: bytes) -> int | None:
-        """Return at which entry of every row the name stands, as with messages of one producer."""
+        """Return which entry has this name, if it is the same one in every row; else None."""
         if self._width is None:
             return None
         bounds = self._bounds[: self._width * _TOKENS].tolist()

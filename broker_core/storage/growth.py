@@ -30,7 +30,7 @@ class Growth:
         self._end = -1  # the one that was told last
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Have a function called with each new end; return what ends that."""
+        """Have a function called with each new end; return another that ends this."""
         with self._changing:
             if not self.listeners:
                 self._stop = threading.Event()

@@ -26,10 +26,10 @@ class ChosenSlots(Protocol):
     """Slots of an index file with some numbers, ascending."""
 
     def values(self) -> Ints:
-        """Return what they say."""
+        """Return the entry that each of them names."""
 
     def write(self, values: Ints) -> None:
-        """Make them say something else.
+        """Make each of them name another entry.
 
         Raises:
             DiskFullError: there is no room; some of them may have been written.
@@ -43,12 +43,12 @@ class MappedSlots:
         self._file, self._at = file, _at(numbers)
 
     def values(self) -> Ints:
-        """Return what they say."""
+        """Return the entry that each of them names."""
         slots = self._file.view[: self._file.size // INDEX_SLOT.itemsize * INDEX_SLOT.itemsize]
         return slots.view(INDEX_SLOT)[self._at // INDEX_SLOT.itemsize].astype(np.int64)
 
     def write(self, values: Ints) -> None:
-        """Make them say something else."""
+        """Make each of them name another entry."""
         self._file.scatter(self._at, values.astype(INDEX_SLOT))
 
 
@@ -70,12 +70,12 @@ class SlotRuns:
         return run
 
     def values(self) -> Ints:
-        """Return what they say."""
+        """Return the entry that each of them names."""
         found = [run[part - part[0]] for part, run in zip(self._chosen, self._runs, strict=True)]
         return np.concatenate([np.zeros(0, INDEX_SLOT), *found]).astype(np.int64)
 
     def write(self, values: Ints) -> None:
-        """Make them say something else.
+        """Make each of them name another entry.
 
         Raises:
             DiskFullError: there is no room; some of them may have been written.

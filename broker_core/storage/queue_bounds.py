@@ -19,7 +19,7 @@ from rocketpy.broker_core.storage.parts import Range, StoreParts
 from rocketpy.broker_core.storage.published import look
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, ends_in
 
-_RECENT_S = 0.05  # so long a range counts while our log has not grown
+_RECENT_S = 0.05  # how long a range counts while our log has not grown
 _LOOKS, _LOOK_AGAIN_S = 10, 0.1  # for what a writer is just restoring
 
 

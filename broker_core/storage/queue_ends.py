@@ -1,7 +1,7 @@
 """`rocketpy/queues`: where each queue ends by the log, so that lost queue entries are noticed.
 
 The files of a queue may be lost while the log is whole. Nothing in a short queue tells that it was
-longer once: its next message would get a number again that an older one has.
+longer once: its next message would get the number of an older one.
 
 E1  A queue's last entry never lies before the record that is noted here as its last.
 E2  What is noted here was durable, in log and queues, when it was noted: at each checkpoint.

@@ -37,7 +37,7 @@ from rocketpy.broker_core.storage.tail import TailState
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
-_EVERYTHING = (1 << 63) - 1
+_NO_LIMIT = (1 << 63) - 1
 
 
 class _QueueHole(Exception):
@@ -187,7 +187,7 @@ def recover(
     # Times alone do not tell: a clock may have been put back since. Where queues were noted to end,
     # log, queues and index were durable too.
     noted = parts.queue_ends.read()
-    durable_to = noted.upto if noted else _EVERYTHING
+    durable_to = noted.upto if noted else _NO_LIMIT
     index_from, indexed_ms, unfinished_index_files = _durable_index(parts, checkpoint, durable_to)
     durable_ms = min(checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp)
     start = min(_start_by_time(parts, durable_ms), durable_to)
@@ -199,7 +199,7 @@ def recover(
     checkpoint = checkpoint._replace(index_msg_timestamp=indexed_ms)
     write_checkpoint(parts.root, checkpoint, parts.disk, as_of_ns=0)
     if parts.config.message_index:
-        mark_indexed(parts, index_from)  # nor must the next who settles the log, should we die
+        mark_indexed(parts, index_from)  # should we die, whoever settles must not trust it either
     for name in unfinished_index_files:
         parts.index.remove(name)
     log.info("recovering %s from offset %d", parts.root, start)
@@ -242,7 +242,7 @@ def _cut_dangling(replay: _Replay, queue: ConsumeQueue) -> None:
 
 
 def _has_record(parts: StoreParts, queue: ConsumeQueue, offset: int) -> bool:
-    """Whether an entry means a record of its queue and number, or one that is gone by retention."""
+    """Whether an entry points at a record of its queue and number, or at one that is deleted."""
     unit = queue.unit(offset)
     if unit is None or unit.is_filler or unit.physical_offset < parts.log.min_offset():
         return unit is not None

@@ -1,4 +1,4 @@
-"""Deleting old messages: whole files of the log, then the queue and index files that meant them.
+"""Deleting old messages: whole files of the log, then the queue and index files about them.
 
 As RocketMQ does it: a file is expired when it was last written longer ago than the retention time,
 whether its messages were consumed or not. Expired files are deleted in one hour of the day, or at

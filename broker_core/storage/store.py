@@ -260,7 +260,7 @@ class MessageStore(StoreContents):
             write_ledger(self.root, ledger, self._disk)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Have a function called with each new end of the log; return what ends that.
+        """Have a function called with each new end of the log; return another that ends this.
 
         It is called by the thread that appends, under the lock, or by one that looks for appends of
         other processes: it must return at once.

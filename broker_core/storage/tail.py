@@ -96,7 +96,7 @@ class TailFile:
         return TailState(end, stored_ms) if is_sound else None
 
     def end_bytes(self) -> bytes:
-        """Return what is the same as long as nobody moves the end."""
+        """Return bytes that stay the same as long as nobody moves the end."""
         file = self._file or self._found()
         return bytes(file.memory[: TAIL_STRUCT.size]) if file is not None else b""
 
@@ -128,7 +128,7 @@ class TailFile:
         self._file.poke(APPEND_STRUCT.pack(begin, end, number, ~(begin ^ end ^ number)), APPEND_AT)
 
     def announced(self) -> Announced:
-        """Return the last append that was announced; one that begins nowhere if there is none."""
+        """Return the last append that was announced; one that begins at -1 if there is none."""
         file = self._file or self._found()
         if file is None or file.size < TAIL_FILE_SIZE:
             return _NOTHING

@@ -42,7 +42,7 @@ class Target(Protocol):
         """Make durable what any process has written since a time."""
 
     def expire(self, log_start: int) -> list[Path]:
-        """Delete files that only mean records before `log_start`; return which."""
+        """Delete files that only point at records before `log_start`; return which."""
 
 
 class QueueTarget:
@@ -67,7 +67,7 @@ class QueueTarget:
         _sync_written(self._queues.ext_folder, since_ns, self._disk)
 
     def expire(self, log_start: int) -> list[Path]:
-        """Delete files whose last entry means a record that is gone; the last file stays."""
+        """Delete files whose last entry points at a record that is gone; the last file stays."""
         deleted = []
         for queue in self._queues.all():
             for start, following in pairwise(queue.files.starts()):
@@ -99,7 +99,7 @@ class IndexTarget:
         _sync_written(self._index.folder, since_ns, self._disk)
 
     def expire(self, log_start: int) -> list[Path]:
-        """Delete files whose last entry means a record that is gone; the last file stays."""
+        """Delete files whose last entry points at a record that is gone; the last file stays."""
         deleted = []
         for name in self._index.names()[:-1]:
             if self._index.file(name).header().end_physical_offset >= log_start:

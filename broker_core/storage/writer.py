@@ -32,7 +32,7 @@ from rocketpy.broker_core.storage.targets import Cut
 
 log = logging.getLogger(__name__)
 
-MOST_AHEAD_MS = 60_000  # of the clock: so long a store time may stand still until it catches up
+MOST_AHEAD_MS = 60_000  # how long store times may stand still until the clock catches up
 
 
 class Writer:

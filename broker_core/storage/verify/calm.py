@@ -6,7 +6,7 @@ from rocketpy.broker_core.storage.indexing import unindexed_from
 from rocketpy.broker_core.storage.layout import ABORT
 from rocketpy.broker_core.storage.parts import StoreParts
 
-_EVERYTHING = (1 << 63) - 1
+_NO_LIMIT = (1 << 63) - 1
 
 
 class Calm:
@@ -16,7 +16,7 @@ class Calm:
         self._parts, self._abort = parts, parts.root / ABORT
         self._was_closed = not self._abort.exists()
         self._tail = parts.tail.glimpse()
-        self.published_end = self.indexed_end = _EVERYTHING
+        self.published_end = self.indexed_end = _NO_LIMIT
         if self._tail is not None:
             # From here on an append may be under way: its entries come later.
             self.published_end = self._tail.end
@@ -30,8 +30,8 @@ class Calm:
 
     def queued_end(self) -> int:
         """Return up to where every record must be in its queue."""
-        return _EVERYTHING if self.is_clean() else self.published_end
+        return _NO_LIMIT if self.is_clean() else self.published_end
 
     def keyed_end(self) -> int:
         """Return up to where every record must be in the index."""
-        return _EVERYTHING if self.is_clean() else self.indexed_end
+        return _NO_LIMIT if self.is_clean() else self.indexed_end

@@ -31,7 +31,7 @@ from rocketpy.broker_core.storage.verify.spans import Spans
 
 _MOST_PENDING = 1 << 18  # keys
 _PART = 1 << 16  # entries that are read at once
-_NEVER = (1 << 63) - 1
+_NO_TAG = (1 << 63) - 1
 
 
 class IndexEntries:
@@ -100,7 +100,7 @@ class KeyCheck:
         self._is_wanted = parts.config.message_index
         self._next = 0  # where the entries of the next records are looked for
         self._right: dict[str, Spans] = {}
-        self._first_tag = _NEVER  # physical offset of the first record whose tag is in the index
+        self._first_tag = _NO_TAG  # physical offset of the first record whose tag is in the index
         self._pending: list[_Pending] = []
         oldest = self._entries.physical_offset(0) if parts.log.min_offset() else 0
         self._lacking = LackingKeys(parts, calm, oldest)
@@ -152,7 +152,7 @@ class KeyCheck:
         is_key = np.isin(found, keys) & self._agree(records, rows, entries)
         if is_key.all():
             self._mark(self._next, self._next + ours)
-        wanted, tags = np.unique(keys), _tag_keys(records, _NEVER)
+        wanted, tags = np.unique(keys), _tag_keys(records, _NO_TAG)
         is_found = np.isin(wanted, found[records.physical_offsets[rows] == physical])
         self._note_tags(records, wanted[is_found & np.isin(wanted, tags)])
         if self._is_wanted and not is_found.all():
@@ -191,7 +191,7 @@ class KeyCheck:
             if is_near.any():
                 is_found |= np.isin(keys, (at << 32 | entries["key_hash"])[is_near])
         tags = pending.physical_offsets[is_found & pending.is_tag]
-        self._first_tag = min(self._first_tag, int(tags.min(initial=_NEVER)))
+        self._first_tag = min(self._first_tag, int(tags.min(initial=_NO_TAG)))
         # Tags need only be there from the first on that is; those found later lie after it.
         is_lacking = ~is_found & (~pending.is_tag | (pending.physical_offsets >= self._first_tag))
         self._lacking.add(pending.rows[is_lacking], pending.physical_offsets[is_lacking])
@@ -250,7 +250,7 @@ class LackingKeys:
 
 def _tag_keys(records: SoundRecords, first_tag: int) -> Ints:
     """Return those keys, as row << 32 | hash, that stand for a tag; none if one was met already."""
-    if first_tag != _NEVER or not any(each.tag_codes.any() for each in records.dispatches):
+    if first_tag != _NO_TAG or not any(each.tag_codes.any() for each in records.dispatches):
         return np.zeros(0, np.int64)
     block = records.block
     tags = pc.fill_null(block.properties.get(TAGS), "").dictionary_encode()

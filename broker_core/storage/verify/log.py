@@ -60,7 +60,7 @@ class LogEnd:
         self._parts, self._end = parts, end
 
     def now(self) -> int:
-        """Return the end; every entry that was seen before has its record before it."""
+        """Return the end; every entry that was seen so far has its record before it."""
         for segment in self._parts.log.walk(self._end, _limit(self._parts)):
             self._end = segment.end
         return self._end
@@ -69,8 +69,8 @@ class LogEnd:
 def _limit(parts: StoreParts) -> int:
     """Return the end of the last file that is there now, so as not to run after a writer.
 
-    A batch that is being committed, or was when its committer died, is not there yet: not even
-    if some of the bytes that make it so are written.
+    A batch that is being committed, or was when its committer died, is not there yet, even
+    if some of its first eight bytes are written.
     """
     end = max(parts.log.files.starts(), default=0) + parts.log.file_size
     begin = parts.tail.intent()
