@@ -1,8 +1,9 @@
-"""What the connector needs of a place that holds messages; it does not know which it is.
+"""What the connector needs of a backend: of whatever stores the messages that it reads and writes.
 
-Small sides: what plans, what reads, what keeps groups and their members, and what writes. What only
-a place with files has is one more side, the views. A queue is topic, broker and id everywhere: a
-place may have several brokers. Which place the options mean is for backends.py to say.
+The interfaces are small: one to plan, one to read, one for groups and one for their members, and
+those to write. A backend that has the files of a store has one more, the views. A queue is topic,
+broker and id everywhere, as a backend may have several brokers. The options choose the backend:
+see backends.py.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Queues(Protocol):
         """Return the names of all topics."""
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
-        """Return the queues of some topics: first offset that is held, and behind the last."""
+        """Return the range of offsets stored in each queue of some topics: first, and end."""
 
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return where in the log a message of a queue lies; None if there is no such entry."""
@@ -47,14 +48,14 @@ class Queues(Protocol):
         """Return the first offset stored at or after a time; the end if there is none."""
 
     def sizes(self, queue: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
-        """Return how many bytes each message of a range has, or each of its first ones."""
+        """Return the size in bytes of each message of a range, or only of its first messages."""
 
 
 class Messages(Protocol):
     """What reads, in a task."""
 
     def range(self, queue: MessageQueue) -> tuple[int, int]:
-        """Return the first offset that a queue holds, and the one behind its last."""
+        """Return the range of offsets stored in a queue: first, and end."""
 
     def read(
         self,
@@ -69,7 +70,7 @@ class Messages(Protocol):
         """Yield the messages of a range.
 
         Raises:
-            OffsetOutOfRangeError: the start is not (any more) held.
+            OffsetOutOfRangeError: the start is not stored (any more).
         """
 
     def is_deleted(self, error: OffsetOutOfRangeError | CorruptStoreError) -> bool:
@@ -136,20 +137,20 @@ class Views(Protocol):
         """Return where the commit log ends now.
 
         Raises:
-            CorruptStoreError: records follow behind the end, and damage is not to be skipped.
+            CorruptStoreError: records follow after the end, and damage is not to be skipped.
         """
 
     def boundary(self, physical_offset: int | None, *, skip_damage: bool = False) -> int:
-        """Return where the records end that begin before a place; None is the end of the log."""
+        """Return the end of the records that begin before an offset; None: the end of the log."""
 
     def next_record(self, physical_offset: int, default: int) -> int:
-        """Return where the first sound record from a place of the log on begins."""
+        """Return where the first sound record at or after a physical offset begins."""
 
     def lost_before(self, start: int, end: int | None = None) -> list[Loss]:
         """Return what is gone of a stretch of the log, by retention."""
 
     def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
-        """Return the first offset of a queue whose record begins at a place of the log or later."""
+        """Return the first offset of a queue whose record begins there in the log, or later."""
 
     def scan(
         self,
@@ -163,8 +164,8 @@ class Views(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages whose records begin from `start` on and before `end`."""
 
-    def at(self, places: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Return the sound records among these places of the log; no order is promised."""
+    def at(self, physical_offsets: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return the sound records that begin at these offsets of the log, in any order."""
 
     def queue_entries(self, part: QueueRange, tags: TagFilter | None) -> Iterator[pa.RecordBatch]:
         """Yield the entries of a range of a queue; a tag filter compares hashes alone."""
@@ -179,27 +180,27 @@ class Views(Protocol):
         """Yield the entries of one index file; none if it is gone meanwhile."""
 
     def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
-        """Return one of the small views; how long messages wait is told by the clock, or a time."""
+        """Return one of the small views; messages wait up to `now_ms`, or up to now."""
 
     def group_names(self, topic: str | None = None) -> set[str]:
         """Return the groups that committed offsets, of a topic or of any."""
 
 
 class Backend(PlanningBackend, Messages, Protocol):
-    """A place that holds messages, open. Made where it is used; not to be pickled."""
+    """An open backend. Made where it is used; not to be pickled."""
 
     def identity(self) -> object:
-        """Return what tells this place from others: tasks must see the one that was planned."""
+        """Return what tells this backend from others: tasks must see the one that was planned."""
 
     def members(self) -> MemberKeeper:
         """Return what keeps the members of groups.
 
         Raises:
-            OptionError: this place has none.
+            OptionError: this backend has none.
         """
 
     def views(self) -> Views | None:
-        """Return what there is to read besides messages; None if this place has no files."""
+        """Return what there is to read besides messages; None if this backend has no files."""
 
     def close(self) -> None:
         """Let go of it."""

@@ -1,4 +1,4 @@
-"""Which place the options mean: the only one who knows all kinds of places."""
+"""Which backend the options mean: the only module that knows all kinds of them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _open_store(options: ReadOptions, seen: object) -> Backend:
 
 
 def opener_of(options: ReadOptions) -> Opener:  # noqa: ARG001
-    """Return what opens the place that the options name: a store's folder, by `path`."""
+    """Return what opens the backend that the options name: a store's folder, by `path`."""
     return _open_store
 
 
 def open_backend(options: ReadOptions, seen: object = None) -> Backend:
-    """Open the place that the options name; `seen` is the identity that a planner found there.
+    """Open the backend that the options name; `seen` is the identity that a planner found.
 
     Raises:
         OtherStoreError: it is another one: the path is not shared.
@@ -42,14 +42,14 @@ def opened(options: ReadOptions, seen: object = None) -> AbstractContextManager[
 
 
 def writing_of(options: WriteOptions) -> Writing:
-    """Return what writes to the place that the options name: a store's folder, by `path`."""
+    """Return what writes to the backend that the options name: a store's folder, by `path`."""
     from rocketpy.connector.store.writing import store_writing
 
     return store_writing(options)
 
 
 def sending_back_of(path: str | os.PathLike[str], *, group: str, delay_level: int) -> SendingBack:
-    """Return what sends messages back to a group of the place that is named: a store's folder.
+    """Return what sends messages back to a group of a backend: so far a store's folder.
 
     Raises:
         StoreNotFoundError: there is no store at the path.

@@ -13,16 +13,16 @@ from rocketpy.connector.backends import opened
 from rocketpy.connector.data_loss import readable, report
 from rocketpy.connector.partitions import KeyPartition, SourcePartition, seen_in
 from rocketpy.connector.planning import split
-from rocketpy.connector.positions import Place, resolve
+from rocketpy.connector.positions import NamedPosition, resolve
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import arrow_schema
-from rocketpy.connector.topics import held_ranges
+from rocketpy.connector.topics import stored_ranges
 from rocketpy.connector.view_partitions import range_partition, view_partitions, views_of
 from rocketpy.connector.worker import tuned_task
 
 
 class BatchReader(DataSourceReader):
-    """Plans and reads a view of the place that the options name."""
+    """Plans and reads a view of the backend that the options name."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options.for_batch(), schema
@@ -41,22 +41,22 @@ class BatchReader(DataSourceReader):
         options = self._options
         assert options.start is not None
         assert options.end is not None
-        held = held_ranges(options, backend)
-        start = resolve(options.start, Place.EARLIEST, held, backend, options.group)
-        end = resolve(options.end, Place.LATEST, held, backend, options.group)
+        stored = stored_ranges(options, backend)
+        start = resolve(options.start, NamedPosition.EARLIEST, stored, backend, options.group)
+        end = resolve(options.end, NamedPosition.LATEST, stored, backend, options.group)
         if options.log_start is not None:
             views = views_of(options, backend)
             report(views.lost_before(options.log_start), fail=options.fail_on_loss)
-            for queue in held:
+            for queue in stored:
                 start[queue] = max(start[queue], views.offset_in_log(queue, options.log_start))
         if options.log_end is not None:
             views = views_of(options, backend)
-            for queue in held:
+            for queue in stored:
                 end[queue] = min(end[queue], views.offset_in_log(queue, options.log_end))
-        for queue, (_, high) in held.items():
+        for queue, (_, high) in stored.items():
             if start[queue] <= high:  # else the queue was made anew, which is a loss
                 end[queue] = max(start[queue], end[queue])
-        ranges, losses = readable(start, end, held)
+        ranges, losses = readable(start, end, stored)
         report(losses, fail=options.fail_on_loss)
         if options.keys and backend.has_index:
             wanted = tuple(part for part in ranges.values() if len(part))

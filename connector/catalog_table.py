@@ -4,9 +4,10 @@ When such a table is made, Spark asks a Python source for its columns, with the 
 what the catalog says of the table. When it is read, Spark 4.2 hands over the columns alone. So the
 options travel with them, in the metadata of the first column.
 
-A table that is made with a list of columns never asks, so that nothing can travel; and where the
-session's catalog is not Spark's own, such as Delta's, Spark reads no table of a Python source at
-all. Temporary views do both: see docs/guides/sql.md.
+Two kinds of tables cannot be read. For a table that is made with a list of columns Spark never
+asks, so its options cannot travel. And if the session's catalog is not Spark's own, such as
+Delta's, Spark reads no table of a Python source at all. Temporary views work in both cases: see
+docs/guides/sql.md.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def options_of_read(options: Mapping[str, str], schema: StructType) -> dict[str,
     """Return the options of a read: its own, over those of the table, if it is one.
 
     Raises:
-        OptionError: it is a table whose options nobody has.
+        OptionError: it is a table, and its columns carry no options.
     """
     given = {name.lower(): value for name, value in options.items()}
     if "path" in given:  # no table: columns of one may have been given to another read

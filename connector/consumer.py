@@ -16,8 +16,8 @@ from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.connector.backend import Backend
 from rocketpy.connector.membership import GroupMember
 from rocketpy.connector.offsets import Positions, SourceOffset
-from rocketpy.connector.planning import Held
-from rocketpy.connector.positions import Place, resolve
+from rocketpy.connector.planning import StoredRanges
+from rocketpy.connector.positions import NamedPosition, resolve
 from rocketpy.connector.read_options import ReadOptions
 
 log = logging.getLogger(__name__)
@@ -26,31 +26,31 @@ _COMMIT_PAUSE_S = 5.0
 
 
 class Consumer(Protocol):
-    """What the planning of a stream asks, in this order for each batch."""
+    """What the planning of a stream asks; for each batch in this order."""
 
-    def initial(self, held: Held) -> Positions:
+    def initial(self, stored: StoredRanges) -> Positions:
         """Return where a new query begins."""
 
     def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
         """Join the group, which reads these topics, before the first read."""
 
     def reading(self, done: Positions) -> Positions:
-        """Return the part of a point that speaks of queues that it reads."""
+        """Return the part of a point that is about the queues that it reads."""
 
-    def follow(self, begin: SourceOffset, done: Positions, held: Held) -> None:
+    def follow(self, begin: SourceOffset, done: Positions, stored: StoredRanges) -> None:
         """Note what is done: the part of `begin` that still counts. Give up and take queues."""
 
     def restart(self, first: Positions) -> bool:
-        """Note that queues were made anew, and are read from here; False: not now."""
+        """Note that queues were made anew and are read from here; return False if it cannot now."""
 
-    def positions(self, done: Positions, held: Held) -> Positions | None:
+    def positions(self, done: Positions, stored: StoredRanges) -> Positions | None:
         """Return where to read on; None while it may read nothing."""
 
-    def own(self, held: Held, positions: Positions) -> Held:
-        """Return the queues that it reads from such positions, of those that there are."""
+    def own(self, stored: StoredRanges, positions: Positions) -> StoredRanges:
+        """Return those of the stored ranges that it reads from these positions."""
 
     def standing(self) -> Positions | None:
-        """Return where it reads on in queues that it took up, none of it read yet."""
+        """Return where it reads on, in queues not read yet as well; None if it reads all queues."""
 
     def commit(self, done: Positions) -> None:
         """Note what is done."""
@@ -62,7 +62,7 @@ class Consumer(Protocol):
         """Note what is done: the query may end now."""
 
     def origin(self, start: Positions, end: Positions) -> Positions:
-        """Return where a batch up to `end` starts, without what is not read in it."""
+        """Return where a batch up to `end` starts, without the queues that it does not read."""
 
 
 def consumer_of(options: ReadOptions, backend: Backend) -> Consumer:
@@ -82,11 +82,11 @@ class LoneConsumer:
         self._committed: Positions | None = None
         self._no_commit_before = 0.0
 
-    def initial(self, held: Held) -> Positions:
+    def initial(self, stored: StoredRanges) -> Positions:
         """Return where a new query begins."""
         options, backend = self._options, self._backend
         assert options.start is not None
-        return resolve(options.start, Place.EARLIEST, held, backend, options.group)
+        return resolve(options.start, NamedPosition.EARLIEST, stored, backend, options.group)
 
     def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
         """Do nothing: nobody waits for it."""
@@ -95,7 +95,7 @@ class LoneConsumer:
         """Return all of it."""
         return done
 
-    def follow(self, begin: SourceOffset, done: Positions, held: Held) -> None:  # noqa: ARG002
+    def follow(self, begin: SourceOffset, done: Positions, stored: StoredRanges) -> None:  # noqa: ARG002
         """Note what is done."""
         if not begin.is_initial:
             self.commit(begin.positions)
@@ -104,16 +104,16 @@ class LoneConsumer:
         """Do nothing: the checkpoint alone decides where it reads on."""
         return True
 
-    def positions(self, done: Positions, held: Held) -> Positions:  # noqa: ARG002
+    def positions(self, done: Positions, stored: StoredRanges) -> Positions:  # noqa: ARG002
         """Return all of it."""
         return done
 
-    def own(self, held: Held, positions: Positions) -> Held:  # noqa: ARG002
+    def own(self, stored: StoredRanges, positions: Positions) -> StoredRanges:  # noqa: ARG002
         """Return all of them."""
-        return held
+        return stored
 
     def standing(self) -> Positions | None:
-        """Return nothing: a queue that comes is read from its begin."""
+        """Return None: a new queue is read from its begin."""
         return None
 
     def commit(self, done: Positions) -> None:
@@ -156,14 +156,14 @@ class BroadcastConsumer(LoneConsumer):
         assert self._options.member is not None
         return self._options.member.name
 
-    def initial(self, held: Held) -> Positions:
+    def initial(self, stored: StoredRanges) -> Positions:
         """Return where it left off under another checkpoint, else what the options say."""
         options = self._options
-        if options.start is not Place.GROUP:
-            return super().initial(held)
+        if options.start is not NamedPosition.GROUP:
+            return super().initial(stored)
         assert options.group is not None
         own = self._backend.members().broadcast_offsets(options.group, self._name)
-        return {queue: own.get(queue, low) for queue, (low, _) in held.items()}
+        return {queue: own.get(queue, low) for queue, (low, _) in stored.items()}
 
     def _note(self, group: str, done: Positions) -> None:
         self._backend.members().commit_broadcast(group, self._name, done)
@@ -184,47 +184,47 @@ class MemberConsumer:
             strategy=options.member.strategy,
         )
 
-    def initial(self, held: Held) -> Positions:  # noqa: ARG002
+    def initial(self, stored: StoredRanges) -> Positions:  # noqa: ARG002
         """Return a point without queues: each enters when the member takes it."""
         return {}
 
     def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
-        """Join the group: a batch that is read again belongs to queues that it may still hold."""
+        """Join the group: a batch that is read again may be of queues that it still holds."""
         self._member.arrive(topics)
 
     def reading(self, done: Positions) -> Positions:
         """Return where it stands in the queues that it holds."""
         return {queue: done[queue] for queue in self._member.holds & done.keys()}
 
-    def follow(self, begin: SourceOffset, done: Positions, held: Held) -> None:  # noqa: ARG002
+    def follow(self, begin: SourceOffset, done: Positions, stored: StoredRanges) -> None:  # noqa: ARG002
         """Commit what is done, give up and take queues."""
-        self._member.follow(done, held, self._starts)
+        self._member.follow(done, stored, self._starts)
 
     def restart(self, first: Positions) -> bool:
         """Commit where queues that were made anew begin: the group's offset is of the old ones."""
         return self._member.restart(first)
 
-    def positions(self, done: Positions, held: Held) -> Positions | None:
+    def positions(self, done: Positions, stored: StoredRanges) -> Positions | None:
         """Return where to read on in the queues that it holds."""
-        found = self._member.positions(done, held)
+        found = self._member.positions(done, stored)
         self._positions = found or {}
         return found
 
-    def own(self, held: Held, positions: Positions) -> Held:
+    def own(self, stored: StoredRanges, positions: Positions) -> StoredRanges:
         """Return the queues that have a position: it holds no others."""
-        return {queue: held[queue] for queue in positions.keys() & held.keys()}
+        return {queue: stored[queue] for queue in positions.keys() & stored.keys()}
 
     def standing(self) -> Positions | None:
-        """Return where it reads on, as the last look told."""
+        """Return where it reads on, by the last plan."""
         return self._positions
 
-    def _starts(self, held: Held) -> Positions:
+    def _starts(self, stored: StoredRanges) -> Positions:
         options = self._options
         assert options.start is not None
-        return resolve(options.start, Place.EARLIEST, held, self._backend, options.group)
+        return resolve(options.start, NamedPosition.EARLIEST, stored, self._backend, options.group)
 
     def commit(self, done: Positions) -> None:
-        """Do nothing: Spark says so after it asked what comes next, and follow() has done it."""
+        """Do nothing: follow() did it when Spark asked for the next batch, before this call."""
 
     def hindrance(self, target: Positions) -> RocketPyError | None:
         """Return what keeps it from its queues: the lock, or others who hold them."""
@@ -235,5 +235,5 @@ class MemberConsumer:
         self._member.leave()
 
     def origin(self, start: Positions, end: Positions) -> Positions:
-        """Return it without what the member gave away, which is no loss."""
+        """Return it without the queues that the member gave away: they are no loss."""
         return {queue: at for queue, at in start.items() if queue in end}

@@ -1,7 +1,7 @@
 """Messages that are gone before they were read: found when a batch is planned, and while reading.
 
 They were deleted by retention, or the topic was deleted or made anew. A query stops and says
-exactly which (`failOnDataLoss`), or goes on behind them and logs the same words.
+exactly which (`failOnDataLoss`), or goes on after them and logs the same words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.connector.offsets import MessageQueue, Positions
-from rocketpy.connector.planning import Held, QueueRange, Ranges
+from rocketpy.connector.planning import QueueRange, Ranges, StoredRanges
 
 log = logging.getLogger(__name__)
 
@@ -53,21 +53,21 @@ def report(losses: Sequence[Loss], *, fail: bool) -> None:
         log.warning("%s", DataLossError(tuple(losses)))
 
 
-def readable(start: Positions, end: Positions, held: Held) -> tuple[Ranges, list[Loss]]:
+def readable(start: Positions, end: Positions, stored: StoredRanges) -> tuple[Ranges, list[Loss]]:
     """Return what can be read between two points, and what was lost.
 
     A queue that is only in `end` was found meanwhile: it is read from offset 0. One whose end is
-    before its start was made anew, as version 1 of the offsets says it: it is read from its first.
+    before its start was made anew, in offsets of version 1: it is read from its first message.
     """
     ranges, losses = Ranges(), list[Loss]()
     for queue in sorted({*start, *end}):
         first, last = start.get(queue, 0), end.get(queue)
         if last is None or first == last:
             continue  # nothing of it is to be read
-        if queue not in held:
+        if queue not in stored:
             losses.append(Loss(queue, first, last, "there is no such queue any more"))
             continue
-        low, high = held[queue]
+        low, high = stored[queue]
         if last < first:
             losses.append(Loss(queue, last, first, "the queue was made anew, or its end was lost"))
             first = low

@@ -1,6 +1,6 @@
 """The checks of the doctor on what Spark needs: Java, the workers' Python, discovery, Delta.
 
-Each looks, as far as it can, in the way in which Spark will. None of them starts a Spark.
+Each looks in the same way as Spark does, as far as it can. None of them starts a Spark.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _discovery() -> Iterator[Finding]:
 
 
 def _finding_python() -> str:
-    told = os.environ.get("PYSPARK_DRIVER_PYTHON") or os.environ.get("PYSPARK_PYTHON")
-    return told or "python3"
+    chosen = os.environ.get("PYSPARK_DRIVER_PYTHON") or os.environ.get("PYSPARK_PYTHON")
+    return chosen or "python3"
 
 
 def _delta() -> Finding:

@@ -1,8 +1,8 @@
 """`rocketpy.send_back`: rows that a query could not deal with go back to their group.
 
 Tasks read the original messages by their position and stage copies; the driver commits all of them
-at once, and a batch that Spark runs again once only. Where the messages are, and by which rules
-they are sent back, is for what the backend gives: see SendingBack in backend.py.
+at once, and a batch that Spark runs again only once. The backend knows where the messages are and
+by which rules they are sent back: see SendingBack in backend.py.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Call:
         return cls(writer, number if batch_id is None else batch_id, run_id)
 
     def refuse_twice(self) -> None:
-        """Raise at a second call: a run of a query has a batch once, only its next run again."""
+        """Raise at a second call: within one run of a query each batch comes once."""
         if self.run_id is None or self.writer is None:
             return
         with _calls_lock:
@@ -139,10 +139,10 @@ class _Call:
 
 def _positions(df: DataFrame, cause: str | Column | None) -> DataFrame:
     """Return where the messages are, and why they are sent back."""
-    told = cause
-    if not isinstance(told, Column):
-        told = F.col(f"`{told}`") if told in df.columns else F.lit(told)
-    text = F.substring(told.cast("string"), 1, 2 * CAUSE_LIMIT)
+    reason = cause
+    if not isinstance(reason, Column):
+        reason = F.col(f"`{reason}`") if reason in df.columns else F.lit(reason)
+    text = F.substring(reason.cast("string"), 1, 2 * CAUSE_LIMIT)
     broker = F.col("broker") if "broker" in df.columns else F.lit(None).cast("string")
     return df.select(
         F.col("topic"),
@@ -162,10 +162,10 @@ class _Job:
 
 
 def _staged(positions: DataFrame, job: _Job) -> DataFrame:
-    """Stage copies in few tasks, all rows of a message in one; tell of each what it staged.
+    """Stage copies in few tasks, all rows of a message in one; return what each task staged.
 
-    An aggregate, for tasks get all their rows as Arrow arrays and give one text back; mapInArrow
-    would do as well, but wants pandas.
+    This is an aggregate: tasks get all their rows as Arrow arrays and give one text back.
+    mapInArrow would do as well, but needs pandas.
     """
     tasks = positions.sparkSession.sparkContext.defaultParallelism
     part = F.pmod(F.hash(*POSITION), F.lit(tasks)).alias("part")
@@ -180,7 +180,7 @@ def _staged(positions: DataFrame, job: _Job) -> DataFrame:
     ) -> str:
         return _stage(job, topic, queue_id, queue_offset, broker, cause)
 
-    # Its kind is told by the hints above, of which PySpark's own stubs do not know.
+    # PySpark takes its kind from the type hints above; its own stubs do not know of that.
     stage = arrow_udf(staged, "string")  # type: ignore[call-overload]
     return rows.groupBy("part").agg(stage(*_COLUMNS).alias("staged")).select("staged")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from rocketpy.connector.data_loss import Loss
 from rocketpy.connector.offsets import MessageQueue, SourceOffset
-from rocketpy.connector.planning import Held
+from rocketpy.connector.planning import StoredRanges
 from rocketpy.connector.topics import Look
 
 PhysicalOffset = Callable[[MessageQueue, int], int | None]  # of a message of a queue
@@ -20,7 +20,7 @@ PhysicalOffset = Callable[[MessageQueue, int], int | None]  # of a message of a 
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """The queues of a point, each in one of these."""
+    """The queues of a point; each is in one of these mappings."""
 
     read_on: dict[MessageQueue, int] = field(default_factory=dict)
     unasked: dict[MessageQueue, int] = field(default_factory=dict)  # not named by the options
@@ -44,14 +44,14 @@ def fates_of(
             fates.unasked[queue] = position
         elif queue.topic in found.unreachable:
             fates.unseen[queue] = position
-        elif queue not in found.held:
+        elif queue not in found.stored:
             reason = "there is no such queue any more"
             fates.gone[queue] = Loss(queue, position, None, reason)
-        elif is_anew(queue, position, at.anchors.get(queue), found.held, physical_offset):
-            low, high = found.held[queue]
+        elif is_anew(queue, position, at.anchors.get(queue), found.stored, physical_offset):
+            low, high = found.stored[queue]
             loss = lost_end(queue, position, high) if position > high else _lost(queue, position)
-            # An empty folder, of a disk that is not mounted, looks the same. The first message
-            # will tell: until then there is nothing to read, and nothing need be decided.
+            # The empty folder of a disk that is not mounted looks the same. Nothing is decided
+            # before the first message is there: until then there is nothing to read.
             is_open = low == high and queue in at.anchors
             (fates.emptied if is_open else fates.anew)[queue] = loss
         else:
@@ -63,11 +63,11 @@ def is_anew(
     queue: MessageQueue,
     position: int,
     anchor: int | None,
-    held: Held,
+    stored: StoredRanges,
     physical_offset: PhysicalOffset,
 ) -> bool:
-    """Whether a queue is not the one any more that was read up to a position."""
-    low, high = held[queue]
+    """Whether a queue is no longer the one that was read up to a position."""
+    low, high = stored[queue]
     if position > high:
         return True
     if anchor is None:
@@ -75,7 +75,7 @@ def is_anew(
     before = physical_offset(queue, position - 1)
     if before is not None:
         return before != anchor
-    # Retention deleted the entry; a log only grows, so all that follows lies behind it.
+    # Retention deleted the entry; a log only grows, so all that follows lies after it.
     first = physical_offset(queue, low) if position <= low < high else None
     return first is not None and first <= anchor
 

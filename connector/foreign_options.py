@@ -1,7 +1,7 @@
 """Options of connectors that one may come from, and what is given here instead of each.
 
-docs/from-kafka.md and docs/from-rocketmq-spark.md are held equal to these tables: what a reader
-finds there, an error says to whom does not read.
+A test compares docs/from-kafka.md and docs/from-rocketmq-spark.md with these tables; errors say the
+same to those who do not read the pages.
 """
 
 from __future__ import annotations
@@ -238,10 +238,10 @@ class Advice(NamedTuple):
 
 
 def advice_on(name: str, known: Collection[str]) -> Advice | None:
-    """Say what to give instead of an unknown option (in lower case); `known` are those there are.
+    """Say what to give instead of an unknown option (in lower case); `known` are ours.
 
-    Rows whose answer is an option of the other direction, reading or writing, do not count. Of
-    several that fit the most exact one does.
+    Rows whose answer is an option of the other direction, reading or writing, do not count. If
+    several rows fit, the most exact one counts.
     """
     found: list[tuple[str, str]] = []
     for origin, page, rows in _ORIGINS:

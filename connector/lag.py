@@ -1,4 +1,4 @@
-"""How far streams are behind, from the progress that Spark reports of them."""
+"""The lag of streams, from the progress that Spark reports of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def messages_behind(progress: Mapping[str, Any] | str | None) -> dict[str, int]:
         sources = list(reported["sources"])
     except (ValueError, TypeError, KeyError) as cause:
         raise ProgressError(progress) from cause
-    behind = Counter[str]()
+    lag = Counter[str]()
     for source in sources:
         end, latest = _offset(source["endOffset"]), _offset(source["latestOffset"])
         if end is None or latest is None:
@@ -56,8 +56,8 @@ def messages_behind(progress: Mapping[str, Any] | str | None) -> dict[str, int]:
         taken_up = latest.began or {}  # queues of a member that no batch has read yet
         for queue, position in latest.positions.items():
             read_to = end.positions.get(queue, taken_up.get(queue, 0))
-            behind[queue.topic] += max(position - read_to, 0)
-    return dict(behind)
+            lag[queue.topic] += max(position - read_to, 0)
+    return dict(lag)
 
 
 def _offset(reported: object) -> SourceOffset | None:
@@ -70,10 +70,10 @@ def _offset(reported: object) -> SourceOffset | None:
 
 
 class LagListener(StreamingQueryListener):
-    """Tells after each micro-batch how far a query is behind: `spark.streams.addListener(...)`.
+    """Calls back after each micro-batch with the lag of a query: `spark.streams.addListener(...)`.
 
-    It calls back with the query's name, or its id if it has none, with `messages_behind()`, and
-    with the rows/s that came in. Queries without a source of this format are passed over.
+    The callback gets the query's name, or its id if it has none, what `messages_behind()` returns,
+    and the rows/s that came in. Queries without a source of this format are passed over.
     """
 
     def __init__(self, callback: OnLag) -> None:
@@ -85,10 +85,10 @@ class LagListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Call back."""
         progress = event.progress
-        behind = messages_behind(progress)
-        if behind:
+        lag = messages_behind(progress)
+        if lag:
             name = progress.name or str(progress.id)
-            self._callback(name, behind, progress.inputRowsPerSecond)
+            self._callback(name, lag, progress.inputRowsPerSecond)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Do nothing: the last batch was told."""
+        """Do nothing: the last batch was reported."""

@@ -2,11 +2,11 @@
 
 Between two batches, when nothing is in hand, the member commits what is done, makes the next
 generation if members or queues changed and nobody else has, gives up what belongs to others, and
-takes what is its own and free. A thread keeps the lease while a batch runs; without a lease that
-holds, no batch is planned.
+takes what is its own and free. A thread keeps the lease while a batch runs. No batch is planned
+without a lease that is in force.
 
-Where a queue is read on: behind the member's last batch, or at the group's offset if that is
-further, as another has read it since. The start of a queue that the group never read is committed
+A queue is read on after the member's last batch, or at the group's offset if that is further:
+then another member has read it since. The start of a queue that the group never read is committed
 before its first message is read: whoever comes next begins there.
 """
 
@@ -35,13 +35,13 @@ from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.backend import MemberKeeper
 from rocketpy.connector.lease import LeaseKeeper
 from rocketpy.connector.offsets import Positions
-from rocketpy.connector.planning import Held
+from rocketpy.connector.planning import StoredRanges
 
 log = logging.getLogger(__name__)
 
 _RENEWALS = 3  # in the time of a lease
 _REBALANCE_PAUSE_S = 5.0
-Starts = Callable[[Held], Positions]  # where queues begin that the group never read
+Starts = Callable[[StoredRanges], Positions]  # where queues begin that the group never read
 
 
 class QueuesHeldError(RocketPyError):
@@ -103,10 +103,10 @@ class GroupMember:
             except StoreLockedError as cause:
                 log.warning("member %s joins later: %s", self._who.name, cause)
 
-    def follow(self, done: Positions, held: Held, starts: Starts) -> None:
-        """Commit what is done, give up what is others', take what is its own and free.
+    def follow(self, done: Positions, stored: StoredRanges, starts: Starts) -> None:
+        """Commit what is done, give up the queues of others, take its own ones that are free.
 
-        `done` is where its last batch ended; nothing may be in hand. While another process keeps
+        `done` is where its last batch ended; no batch may be running. While another process keeps
         the lock, everything stays as it is: see hindrance().
 
         Raises:
@@ -114,16 +114,16 @@ class GroupMember:
         """
         self._hindrance = None
         try:
-            if self._is_settled(done, held):
+            if self._is_up_to_date(done, stored):
                 return
             with self._backend.locked():
-                self._enter(_topics(held))
-                self._commit(done, held)
+                self._enter(_topics(stored))
+                self._commit(done, stored)
                 self._rebalance()
                 self._member = self._registry.hand_over(self._who)
-                self._begin(held, starts)
+                self._begin(stored, starts)
         except StoreLockedError as cause:
-            # Who has the lock, a broker, keeps the others from taking queues as well.
+            # A broker that has the lock keeps the other members from taking queues as well.
             log.warning("member %s cannot follow its group now: %s", self._who.name, cause)
             self._hindrance = cause
 
@@ -140,19 +140,19 @@ class GroupMember:
             return False
         return True
 
-    def positions(self, done: Positions, held: Held) -> dict[MessageQueue, int] | None:
+    def positions(self, done: Positions, stored: StoredRanges) -> dict[MessageQueue, int] | None:
         """Return where each queue of this member is read on; None while it has no lease."""
         if not self._has_lease():
             return None
-        committed = self._committed(held)
+        committed = self._committed(stored)
         return {
-            queue: further(done.get(queue), committed.get(queue), held[queue][1])
+            queue: further(done.get(queue), committed.get(queue), stored[queue][1])
             for queue in sorted(self.holds)
-            if queue in held and (queue in done or queue in committed)
+            if queue in stored and (queue in done or queue in committed)
         }
 
     def hindrance(self, target: Positions) -> RocketPyError | None:
-        """Return what keeps it from reading its queues up to a target, as the last look told."""
+        """Return what keeps it from reading its queues up to a target, by the last look."""
         if self._hindrance is not None:
             return self._hindrance
         group, name = self._who.group, self._who.name
@@ -161,32 +161,32 @@ class GroupMember:
         members, generation = self._registry.living(group), self._registry.generation(group)
         if generation is None or name not in generation.queues:
             return self._refusal
-        # Whose lease is over by the clock may be dead: then its queues are this member's to read.
+        # A member whose lease is over by the clock may be dead: then this one reads its queues.
         by_clock = self._registry.members(group)
-        doubtful = [each for each in members if each not in by_clock and each != name]
-        share = [queue for each in (name, *doubtful) for queue in generation.of(each)]
+        overdue = [each for each in members if each not in by_clock and each != name]
+        share = [queue for each in (name, *overdue) for queue in generation.of(each)]
         committed = self._backend.committed(group, sorted({queue.topic for queue in share}))
-        held = [
+        foreign = [
             f"{queue} (held by {holder(queue, members) or 'nobody yet'})"
             for queue in share
             if queue not in self.holds and committed.get(queue, -1) < target.get(queue, -1)
         ]
-        return QueuesHeldError(group, name, ", ".join(held)) if held else None
+        return QueuesHeldError(group, name, ", ".join(foreign)) if foreign else None
 
-    def _is_settled(self, done: Positions, held: Held) -> bool:
-        """Whether nothing is to be done that needs the lock."""
+    def _is_up_to_date(self, done: Positions, stored: StoredRanges) -> bool:
+        """Whether follow() would change nothing, so that it needs no lock."""
         group, name = self._who.group, self._who.name
         members, generation = self._registry.living(group), self._registry.generation(group)
         me = members.get(name)
         if self._member is None or me is None or not self._has_lease():
             return False
-        is_as_known = (me.token, me.topics) == (self._who.token, _topics(held))
+        is_as_known = (me.token, me.topics) == (self._who.token, _topics(stored))
         if not is_as_known or self._is_due(members, generation):
             return False
         after = hand_over(members, self._who, generation)[name]  # would anything change hands?
-        is_taken_up = self.holds & held.keys() <= self._committed(held).keys()
+        is_taken_up = self.holds & stored.keys() <= self._committed(stored).keys()
         return (
-            after == me and me.holds == self.holds and is_taken_up and not self._ahead(done, held)
+            after == me and me.holds == self.holds and is_taken_up and not self._ahead(done, stored)
         )
 
     def _has_lease(self) -> bool:
@@ -196,8 +196,8 @@ class GroupMember:
         return steady_ms(self._backend.clock)
 
     def _enter(self, topics: tuple[str, ...]) -> None:
-        """Join, or see to it that the lease holds."""
-        # Counted from before it is written: the others count from when they see it.
+        """Join the group, or renew the lease if it ends soon."""
+        # The lease counts from before it is written; the others count from when they see it.
         until_ms = self._steady_ms() + self._lease_ms
         if self._member is None:
             self._member = self._registry.join(self._who, topics, self._lease_ms)
@@ -232,7 +232,7 @@ class GroupMember:
         except RebalanceError as cause:
             if generation is None:
                 raise
-            # One that joins under a name that does not fit must not stop those who read.
+            # A member that joins under a name that does not fit must not stop those who read.
             log.warning("group %s stays as it is: %s", group, cause)
             self._refusal = cause
             self._no_rebalance_before = time.monotonic() + _REBALANCE_PAUSE_S
@@ -244,29 +244,29 @@ class GroupMember:
 
     # --- offsets --------------------------------------------------------------------------------
 
-    def _committed(self, held: Held) -> dict[MessageQueue, int]:
-        return self._backend.committed(self._who.group, _topics(held))
+    def _committed(self, stored: StoredRanges) -> dict[MessageQueue, int]:
+        return self._backend.committed(self._who.group, _topics(stored))
 
-    def _ahead(self, done: Positions, held: Held) -> dict[MessageQueue, int]:
-        """Return what is done and to be committed, of the queues that it holds."""
-        committed = self._committed(held)
+    def _ahead(self, done: Positions, stored: StoredRanges) -> dict[MessageQueue, int]:
+        """Return the positions that are done and not yet committed, of queues that it holds."""
+        committed = self._committed(stored)
         return {
             queue: done[queue]
             for queue in self.holds & done.keys()
-            if queue in held
-            and further(done[queue], committed.get(queue), held[queue][1]) != committed.get(queue)
+            if queue in stored
+            and further(done[queue], committed.get(queue), stored[queue][1]) != committed.get(queue)
         }
 
-    def _commit(self, done: Positions, held: Held) -> None:
-        ahead = self._ahead(done, held)
+    def _commit(self, done: Positions, stored: StoredRanges) -> None:
+        ahead = self._ahead(done, stored)
         if ahead:
             self._backend.commit(self._who.group, ahead)
 
-    def _begin(self, held: Held, starts: Starts) -> None:
+    def _begin(self, stored: StoredRanges, starts: Starts) -> None:
         """Commit where queues begin that the group never read."""
-        new = self.holds & held.keys() - self._committed(held).keys()
+        new = self.holds & stored.keys() - self._committed(stored).keys()
         if new:
-            first = starts(held)
+            first = starts(stored)
             self._backend.commit(self._who.group, {queue: first[queue] for queue in new})
 
     # --- the lease ------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class GroupMember:
                     self._member = self._registry.renew(self._who)
                     self._lease_until_ms = until_ms
         except (MemberNotFoundError, MemberReplacedError) as cause:
-            log.warning("%s", cause)  # follow() joins again, or says so
+            log.warning("%s", cause)  # follow() joins again, or raises
         except (RocketPyError, OSError) as cause:
             log.warning("the lease of %s was not renewed: %s", self._who.name, cause)
 
@@ -296,12 +296,12 @@ class GroupMember:
             log.warning("member %s leaves when its lease is over: %s", self._who.name, cause)
 
 
-def _topics(held: Held) -> tuple[str, ...]:
-    return tuple(sorted({queue.topic for queue in held}))
+def _topics(stored: StoredRanges) -> tuple[str, ...]:
+    return tuple(sorted({queue.topic for queue in stored}))
 
 
 def further(done: int | None, committed: int | None, end: int) -> int:
-    """Return the further of two positions; one behind the end is of a queue that was made anew."""
+    """Return the further of two positions; one after the end is of a queue that was made anew."""
     if done is None or committed is None:
         position = committed if done is None else done
         assert position is not None

@@ -43,11 +43,11 @@ class Metric(NamedTuple):
 ACTIVE = Metric("rocketpy_query_active", "gauge", "Whether the query runs.")
 BATCHES = Metric("rocketpy_batches_total", "counter", "Micro-batches that were done.")
 ROWS = Metric("rocketpy_rows_total", "counter", "Rows that were read.")
-BEHIND = Metric("rocketpy_messages_behind", "gauge", "Messages of a topic not yet read.")
+LAG = Metric("rocketpy_messages_behind", "gauge", "Messages of a topic not yet read.")
 IN_RATE = Metric("rocketpy_input_rows_per_second", "gauge", "Rows that came in, last batch.")
 DONE_RATE = Metric("rocketpy_processed_rows_per_second", "gauge", "Rows worked on, last batch.")
 DURATION = Metric("rocketpy_batch_duration_seconds", "gauge", "How long the last batch took.")
-METRICS = (ACTIVE, BATCHES, ROWS, BEHIND, IN_RATE, DONE_RATE, DURATION)
+METRICS = (ACTIVE, BATCHES, ROWS, LAG, IN_RATE, DONE_RATE, DURATION)
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class _Query:
     is_active: bool = True
     batches: int = 0
     rows: int = 0
-    behind: dict[str, int] = field(default_factory=dict)
+    lag: dict[str, int] = field(default_factory=dict)
     input_rate: float = 0.0
     processed_rate: float = 0.0
     duration_s: float = 0.0
@@ -67,7 +67,7 @@ class _Query:
 class Metrics(StreamingQueryListener):
     """Keeps the newest figures of each query of a session; any thread may ask for them.
 
-    A query that is started again takes the place of its last run: there is one line for a name, and
+    A query that is started again replaces its last run: there is one line for a name, and
     counters begin anew, which Prometheus is prepared for.
     """
 
@@ -83,11 +83,11 @@ class Metrics(StreamingQueryListener):
         """Note a batch, and log a line about it."""
         progress = event.progress
         query = self._query(progress)
-        behind = messages_behind(progress)
+        lag = messages_behind(progress)
         with self._lock:
             query.batches += 1
             query.rows += progress.numInputRows
-            query.behind |= behind
+            query.lag |= lag
             query.input_rate = _number(progress.inputRowsPerSecond)
             query.processed_rate = _number(progress.processedRowsPerSecond)
             query.duration_s = progress.batchDuration / 1000
@@ -98,7 +98,7 @@ class Metrics(StreamingQueryListener):
             progress.numInputRows,
             query.duration_s,
             query.processed_rate,
-            sum(behind.values()),
+            sum(lag.values()),
         )
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
@@ -131,10 +131,10 @@ class Metrics(StreamingQueryListener):
             finally:
                 server.shutdown()
 
-    def _query(self, told: QueryStartedEvent | StreamingQueryProgress) -> _Query:
-        """Return the figures of a run, which take the place of those of the run before."""
-        id_, run_id = str(told.id), str(told.runId)
-        name = told.name or id_
+    def _query(self, event: QueryStartedEvent | StreamingQueryProgress) -> _Query:
+        """Return the figures of a run; a new run replaces those of the run before."""
+        id_, run_id = str(event.id), str(event.runId)
+        name = event.name or id_
         with self._lock:
             query = self._queries.get(name)
             if query is None or query.run_id != run_id:
@@ -156,8 +156,8 @@ def _samples(query: _Query) -> Iterator[tuple[Metric, str]]:
     }
     for metric, value in values.items():
         yield metric, f"{metric.name}{{{label}}} {value}"
-    for topic, count in sorted(query.behind.items()):
-        yield BEHIND, f'{BEHIND.name}{{{label},topic="{_escaped(topic)}"}} {count}'
+    for topic, count in sorted(query.lag.items()):
+        yield LAG, f'{LAG.name}{{{label},topic="{_escaped(topic)}"}} {count}'
 
 
 def _escaped(text: str) -> str:

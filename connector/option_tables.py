@@ -12,8 +12,8 @@ READ_OPTIONS = (
         "a regular expression",
         "",
         "Reads every topic whose whole name matches, those made later included; "
-        "RocketMQ's own topics only match by `topic`, those of retries and dead letters if it has "
-        "a `%`.",
+        "RocketMQ's own topics have to be named by `topic`; those of retries and dead letters "
+        "match if the pattern has a `%`.",
     ),
     Option(
         "queues",
@@ -52,7 +52,7 @@ READ_OPTIONS = (
         "rebalanceStrategy",
         "a strategy of rebalance.md",
         "that of the last generation, or `averagely`",
-        "How a member divides the queues, when members or queues changed and no job has.",
+        "How a member divides the queues when members or queues changed and no job did it before.",
     ),
     Option(
         "memberLease",
@@ -92,7 +92,7 @@ READ_OPTIONS = (
         "startingLogOffset",
         "a physical offset",
         "where the log begins",
-        "Batch only: reads messages whose records begin at this byte of the commit log or behind "
+        "Batch only: reads messages whose records begin at this byte of the commit log or after "
         "it.",
     ),
     Option(
@@ -105,21 +105,22 @@ READ_OPTIONS = (
         "startingTimestampStrategy",
         "`latest` or `error`",
         "`latest`",
-        "What to do with a queue that has no message so young: start at its end, or fail.",
+        "What to do with a queue that has no message of that time or later: start at its end, or "
+        "fail.",
     ),
     Option("maxRowsPerTrigger", "a number", "no limit", "The most messages of a micro-batch."),
     Option(
         "maxBytesPerTrigger",
         "a number, or `64m`",
         "no limit",
-        "The most bytes of a micro-batch, as stored; at least one message passes, and four million "
+        "The most bytes of a micro-batch, as stored; it has at least one message, and four million "
         "at most.",
     ),
     Option(
         "minRowsPerTrigger",
         "a number",
         "1",
-        "A micro-batch waits until so many messages are there, or `maxTriggerDelay` is over.",
+        "A micro-batch waits until that many messages are there, or `maxTriggerDelay` is over.",
     ),
     Option(
         "maxTriggerDelay",
@@ -132,7 +133,8 @@ READ_OPTIONS = (
         "minPartitions",
         "a number",
         "one partition a queue; one for all in micro-batches of up to 2,000 messages",
-        "Splits queues, the longest first, or the commit log, until there are so many partitions.",
+        "Splits queues, the longest first, or the commit log, until there are that many "
+        "partitions.",
     ),
     Option(
         "maxRowsPerPartition",
@@ -159,7 +161,7 @@ READ_OPTIONS = (
         "failOnDataLoss",
         "`true` or `false`",
         "`true`",
-        "Whether messages that are gone before they were read stop the query.",
+        "Whether the query stops if messages are gone before they were read.",
     ),
     Option(
         "failOnDamage",
@@ -178,7 +180,7 @@ READ_OPTIONS = (
         "view",
         "`messages`, `queues`, `index`, `groups` or `topics`",
         "`messages`",
-        "What of the store is read; `index`, `groups` and `topics` in batch only.",
+        "Which part of the store is read; `index`, `groups` and `topics` in batch only.",
     ),
     Option(
         "columns",
@@ -204,7 +206,7 @@ WRITE_OPTIONS = (
         "the column `topic`",
         "where all rows go; wins over the column. A topic that is missing is made",
     ),
-    Option("queues", "1 and up", "4", "how many queues a topic gets that is made"),
+    Option("queues", "1 and up", "4", "how many queues a new topic gets"),
     Option("compress", "zlib, lz4 or zstd", "not compressed", "how bodies are stored"),
     Option(
         "propertyColumns",

@@ -1,7 +1,7 @@
 """How options of `format("rocketpy")` are declared, read and refused.
 
-Spark hands option names over in lower case; messages name them as the user writes them. What there
-is to give is declared once, in tables of `Option`; docs/options.md is held equal to them.
+Spark hands option names over in lower case; messages name them as the user writes them. Each option
+is declared once, in tables of `Option`; a test compares docs/options.md with them.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Given:
     def folder(self, name: str) -> str:
         """Return an option that must be given and is the folder of a store, absolute.
 
-        It is read on the driver, and holds in every process from there on.
+        It is read on the driver, and is the same in every process from there on.
         """
         try:
             return str(store_path(self.required(name)).absolute())
@@ -146,7 +146,7 @@ class Given:
         return int(value)
 
     def physical_offset(self, name: str) -> int | None:
-        """Return an option that is a place in the commit log."""
+        """Return an option that is a physical offset."""
         value = self.text(name)
         if value is not None and not (value.isascii() and value.isdigit()):
             raise OptionError(name, f"is '{value}'; give a byte of the log, 0 or more")

@@ -31,7 +31,7 @@ from rocketpy.connector.read_options import ReadOptions
 class SourcePartition(InputPartition):
     """A part of what the planner saw."""
 
-    seen: object = None  # the identity of the place
+    seen: object = None  # the identity of the backend
 
     @abstractmethod
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -42,7 +42,7 @@ _Partition = TypeVar("_Partition", bound=SourcePartition)
 
 
 def seen_in(backend: Backend, parts: Iterable[_Partition]) -> list[_Partition]:
-    """Return what tasks are to read, with the place in which they are to find it."""
+    """Return what tasks are to read, with the backend in which they are to find it."""
     identity = backend.identity()
     return [replace(part, seen=identity) for part in parts]
 
@@ -63,7 +63,7 @@ class QueuePartition(SourcePartition):
 def _read(
     backend: Backend, part: QueueRange, options: ReadOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range; go on behind messages that retention deletes meanwhile."""
+    """Yield the rows of a range; go on after messages that retention deletes meanwhile."""
     wide = with_columns(columns, "keys", "uniq_key") if options.keys else columns
     while len(part):
         read = backend.read(
@@ -95,8 +95,8 @@ class KeyPartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield them topic by topic, in log order."""
-        place = ("broker", "queue_id", "queue_offset")
-        wide = with_columns(columns, *place, "tags", *(["properties"] if options.sql else []))
+        position = ("broker", "queue_id", "queue_offset")
+        wide = with_columns(columns, *position, "tags", *(["properties"] if options.sql else []))
         with opened(options, self.seen) as backend:
             for topic in sorted({part.queue.topic for part in self.ranges}):
                 is_meant = self._is_meant(topic, options)

@@ -1,10 +1,10 @@
-"""What the next micro-batch of a stream reads: from what is done and what is there to its end.
+"""What the next micro-batch of a stream reads, planned from what is done and what is there.
 
 P1  No plan goes back: the end of a queue is never before its start, but in a new life of it.
-P2  No plan skips: what is between two points of a query is read, or was told as lost.
+P2  No plan skips: what is between two points of a query is read, or was reported as lost.
 P3  Only what is known to be gone leaves a point. Queues that cannot be looked at now, or that the
     options do not name any more, stay in it, unread.
-P4  AvailableNow ends when all is read that was there at its begin and is the query's to read. It
+P4  AvailableNow ends when the query has read all that was there at its begin and is its own. It
     waits for queues that others still hold, and fails if that takes too long.
 """
 
@@ -22,8 +22,8 @@ from rocketpy.connector.data_loss import DataLossError, Loss, readable, report
 from rocketpy.connector.fates import Fates, fates_of, is_anew, lost_end
 from rocketpy.connector.offsets import NOTHING, MessageQueue, Positions, SourceOffset
 from rocketpy.connector.planning import (
-    Held,
     Ranges,
+    StoredRanges,
     at_most_bytes,
     at_most_rows,
     total,
@@ -33,17 +33,17 @@ from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.topics import (
     Look,
     UnreachableError,
-    held_ranges,
     is_asked_for,
     look,
     look_at,
+    stored_ranges,
 )
 
 log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 _ATTEMPTS, _PAUSE_S = 5, 0.2
-_TELL_EVERY_S = 10.0
+_WARN_EVERY_S = 10.0
 
 
 class Planner:
@@ -61,38 +61,36 @@ class Planner:
         self.sleep = sleep
         self._target: Positions | None = None  # where AvailableNow ends
         self._waiting_since = time.monotonic()
-        self._last_warnings: dict[
-            str, str
-        ] = {}  # warnings by kind, not to repeat them with every look
+        self._last_warnings: dict[str, str] = {}  # by kind, so that no look repeats them
 
     # --- points ---------------------------------------------------------------------------------
 
     def initial(self) -> SourceOffset:
         """Return where a new query begins."""
-        held = self._patiently(lambda: held_ranges(self._options, self._backend))
-        positions = self._consumer.initial(held)
+        stored = self._patiently(lambda: stored_ranges(self._options, self._backend))
+        positions = self._consumer.initial(stored)
         return SourceOffset.initial(positions, self._anchors(positions, SourceOffset({}), {}))
 
     def latest(self) -> SourceOffset:
         """Return what is there now, of what the query reads."""
         standing = self._consumer.standing()
-        held = self._consumer.own(self._look().held, standing or {})
-        ends = {queue: end for queue, (_, end) in held.items()}
+        stored = self._consumer.own(self._look().stored, standing or {})
+        ends = {queue: end for queue, (_, end) in stored.items()}
         return SourceOffset(ends, began=standing)
 
     def fix_target(self) -> None:
         """Remember what is there now: AvailableNow ends when it has read this."""
-        self._target = {queue: end for queue, (_, end) in self._look().held.items()}
+        self._target = {queue: end for queue, (_, end) in self._look().stored.items()}
 
     def next_end(self, begin: SourceOffset, *, is_limited: bool) -> SourceOffset | None:
         """Return the end of the next batch; None if there is none (yet).
 
         Raises:
             DataLossError: messages are gone, and the options say that this is to stop the query.
-            UnreachableError: queues cannot be looked at, and likewise.
+            UnreachableError: queues cannot be looked at, and that is to stop the query as well.
             QueuesHeldError, StoreLockedError, RebalanceError: AvailableNow waited in vain.
         """
-        since, told = time.monotonic(), 0.0
+        since, last_warning_s = time.monotonic(), 0.0
         while True:
             end = self._plan(begin, is_limited=is_limited)
             if end is not None or self._target is None:
@@ -104,8 +102,8 @@ class Planner:
             waited_s = time.monotonic() - since
             if waited_s >= self._options.max_delay_s:
                 raise hindrance
-            if not told or waited_s >= told + _TELL_EVERY_S:
-                told = max(waited_s, _PAUSE_S)
+            if not last_warning_s or waited_s >= last_warning_s + _WARN_EVERY_S:
+                last_warning_s = max(waited_s, _PAUSE_S)
                 text = "AvailableNow waits, for up to %g s: %s"
                 log.warning(text, self._options.max_delay_s, hindrance)
             self.sleep(_PAUSE_S)
@@ -118,17 +116,17 @@ class Planner:
         reads = self._consumer.reading(begin.positions)
         gone = [loss for queue, loss in fates.gone.items() if queue in reads]
         report(gone, fail=self._options.fail_on_loss)
-        self._consumer.follow(begin, fates.read_on, found.held)
-        positions = self._positions(begin, fates, found.held)
+        self._consumer.follow(begin, fates.read_on, found.stored)
+        positions = self._positions(begin, fates, found.stored)
         if positions is None:
             return None
-        own = self._consumer.own(found.held, positions)
+        own = self._consumer.own(found.stored, positions)
         own = {queue: bounds for queue, bounds in own.items() if queue not in fates.emptied}
         waiting = waiting_ranges(positions, own, self._target)
         if is_limited:
             waiting = self._admitted(waiting)
         gained = {queue: at for queue, at in positions.items() if begin.positions.get(queue) != at}
-        # What retention deleted moves a queue as well, so that the loss is told at once.
+        # What retention deleted moves a queue as well, so that the loss is reported at once.
         has_moved = any(part.end != positions.get(q, 0) for q, part in waiting.items())
         if not has_moved and not gone and not gained.keys() & fates.anew.keys():
             return None
@@ -152,27 +150,29 @@ class Planner:
         self._warn("unasked", text if queues else "")
         return fates
 
-    def _positions(self, begin: SourceOffset, fates: Fates, held: Held) -> Positions | None:
+    def _positions(
+        self, begin: SourceOffset, fates: Fates, stored: StoredRanges
+    ) -> Positions | None:
         """Return where each queue is read on, those that were made anew from their first offset."""
         reads = self._consumer.reading(begin.positions)
         lost = {**fates.anew, **fates.emptied}
         self._report("lost", (loss for queue, loss in lost.items() if queue in reads))
-        first = {queue: held[queue][0] for queue in fates.anew if queue in reads}
+        first = {queue: stored[queue][0] for queue in fates.anew if queue in reads}
         if first and not self._consumer.restart(first):
             return None
-        positions = self._consumer.positions({**fates.read_on, **first}, held)
+        positions = self._consumer.positions({**fates.read_on, **first}, stored)
         if positions is None:
             return None
-        # A queue that was taken over stands where the group is, which has no anchor.
-        beyond = {queue: at for queue, at in positions.items() if at > held[queue][1]}
-        self._report("beyond", (lost_end(q, at, held[q][1]) for q, at in beyond.items()))
-        again = {queue: held[queue][0] for queue in beyond if held[queue][0] < held[queue][1]}
+        # A queue that was taken over is at the group's offset, which has no anchor.
+        beyond = {queue: at for queue, at in positions.items() if at > stored[queue][1]}
+        self._report("beyond", (lost_end(q, at, stored[q][1]) for q, at in beyond.items()))
+        again = {queue: stored[queue][0] for queue in beyond if stored[queue][0] < stored[queue][1]}
         if again and not self._consumer.restart(again):
             return None
         return {queue: at for queue, at in positions.items() if queue not in beyond} | again
 
     def _kept(self, begin: SourceOffset, fates: Fates) -> dict[MessageQueue, int]:
-        """Return what stays in the point though it cannot be read now."""
+        """Return the positions that stay in the point, though nothing can be read there now."""
         emptied = self._consumer.reading({q: begin.positions[q] for q in fates.emptied})
         return {**fates.unasked, **fates.unseen, **emptied}
 
@@ -193,7 +193,7 @@ class Planner:
     # --- what is between two points -------------------------------------------------------------
 
     def ranges(self, begin: SourceOffset, stop: SourceOffset) -> Ranges:
-        """Return what a batch reads that goes from one point to the other.
+        """Return what a batch from one point to the other reads.
 
         It reads the same whenever it is planned again, whatever the options name by then.
 
@@ -205,16 +205,16 @@ class Planner:
         origin = self._consumer.origin(begin.origin_of(stop), stop.positions)
         wanted = {q: at for q, at in stop.positions.items() if origin.get(q, 0) != at}
         topics = {queue.topic for queue in wanted}
-        held = self._patiently(lambda: look_at(topics, self._backend).whole()).held
+        stored = self._patiently(lambda: look_at(topics, self._backend).whole()).stored
         anew = {
             queue: Loss(queue, origin.get(queue, 0), at, "it was made anew after it was planned")
             for queue, at in wanted.items()
-            if queue in held
+            if queue in stored
             and queue in stop.anchors
-            and is_anew(queue, at, stop.anchors[queue], held, self._backend.physical_offset)
+            and is_anew(queue, at, stop.anchors[queue], stored, self._backend.physical_offset)
         }
         rest = {queue: at for queue, at in wanted.items() if queue not in anew}
-        ranges, losses = readable({q: origin[q] for q in rest if q in origin}, rest, held)
+        ranges, losses = readable({q: origin[q] for q in rest if q in origin}, rest, stored)
         report([*anew.values(), *losses], fail=self._options.fail_on_loss)
         return ranges
 
@@ -239,7 +239,7 @@ class Planner:
         """Return what is there now.
 
         Raises:
-            UnreachableError: a part of it cannot be looked at, and the query does not go on then.
+            UnreachableError: a part of it cannot be looked at, and the query must see all.
         """
         found = self._see(lambda: look(self._options, self._backend))
         member = self._options.member
@@ -252,7 +252,7 @@ class Planner:
         return found
 
     def _see(self, seek: Callable[[], Look]) -> Look:
-        """Return what a look finds; what cannot be reached is looked for again, at first."""
+        """Return what a look finds; try again at first, if something cannot be reached."""
         if not self._last_warnings.get("unreachable"):
             try:
                 return self._patiently(lambda: seek().whole())
@@ -261,7 +261,7 @@ class Planner:
         return seek()
 
     def _patiently(self, seek: Callable[[], _Result]) -> _Result:
-        """Return what a look finds; an error that may be over in a moment ends no query."""
+        """Return what a look finds; try again after errors that may be over in a moment."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return seek()

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from rocketpy.connector.offsets import MessageQueue, Positions
 
-FEW_ROWS = 2_000  # are read by one task, in micro-batches
-MOST_SIZES = 4 << 20  # that a plan by bytes keeps, of all queues: 32 MiB
-Held = Mapping[MessageQueue, tuple[int, int]]  # first offset that is held, and the end
+FEW_ROWS = 2_000  # so many rows of a micro-batch are read by one task
+MOST_SIZES = 4 << 20  # sizes that a plan by bytes keeps, of all queues: 32 MiB
+StoredRanges = Mapping[MessageQueue, tuple[int, int]]  # first offset and end of each queue
 Sizes = Callable[[MessageQueue, int, int], npt.NDArray[np.int64]]  # of messages, in bytes
 
 
@@ -36,15 +36,15 @@ class QueueRange:
 Ranges = dict[MessageQueue, QueueRange]
 
 
-def waiting_ranges(start: Positions, held: Held, target: Positions | None) -> Ranges:
-    """Return what each queue holds behind `start`, up to `target` if there is one.
+def waiting_ranges(start: Positions, stored: StoredRanges, target: Positions | None) -> Ranges:
+    """Return what waits in each queue: from `start` on, up to `target` if there is one.
 
     No queue goes back: one that was read further than the target, by another member or because the
-    query began behind it, stays where it is. Queues that are not in `start` were found meanwhile,
-    and are read from offset 0; those that are not in `target` came after it was fixed.
+    query began after it, stays where it is. Queues that are not in `start` were found meanwhile:
+    they are read from offset 0. Those that are not in `target` came after it was fixed.
     """
     waiting = {}
-    for queue, (low, high) in held.items():
+    for queue, (low, high) in stored.items():
         first = start.get(queue, 0)
         assert first <= high, f"{queue} ends at {high}, before {first}"  # see fates.py
         if target is not None:
@@ -63,19 +63,19 @@ def total(ranges: Ranges) -> int:
 def at_most_rows(ranges: Ranges, rows: int) -> Ranges:
     """Return the first `rows` of the ranges, from each queue in proportion to what waits there.
 
-    So that no queue is left behind: all reach their end in the same batch. Each gets at least one
-    row, if there are as many: a queue with few messages does not wait until the others are empty.
+    So all queues reach their end in the same batch. Each gets at least one row, if there are enough
+    rows: a queue with few messages does not wait until the others are empty.
     """
     if total(ranges) <= rows:
         return dict(ranges)
     queues = _in_turn(ranges)
     ahead = 1 if rows >= len(queues) else 0
-    rest, behind = rows - ahead * len(queues), total(ranges) - ahead * len(queues)
+    rest, waiting = rows - ahead * len(queues), total(ranges) - ahead * len(queues)
     admitted = {queue: part.first(0) for queue, part in ranges.items()}
     taken = seen = 0
     for queue in queues:
         seen += len(ranges[queue]) - ahead
-        upto = rest * seen // behind  # rounding errors do not add up
+        upto = rest * seen // waiting  # rounding errors do not add up
         admitted[queue] = ranges[queue].first(ahead + upto - taken)
         taken = upto
     return admitted
@@ -84,8 +84,8 @@ def at_most_rows(ranges: Ranges, rows: int) -> Ranges:
 def _in_turn(ranges: Ranges) -> list[MessageQueue]:
     """Return the queues where something waits, each batch with another one in front.
 
-    What is left over by division goes to the same ones otherwise. A batch that is planned again
-    has the same order.
+    Otherwise the remainder of a division would always go to the same queues. A batch that is
+    planned again has the same order.
     """
     queues = sorted(queue for queue, part in ranges.items() if len(part))
     turn = hash(tuple(ranges[queue].start for queue in queues)) % max(len(queues), 1)
@@ -96,25 +96,25 @@ def at_most_bytes(ranges: Ranges, limit: int, sizes: Sizes) -> Ranges:
     """Return the first messages that have no more bytes than `limit` together, but at least one.
 
     The first message of each queue comes before the second of any. Queues share evenly; what one
-    does not need goes to the others. A plan looks at so many messages at most, of all queues.
+    does not need goes to the others. A plan looks at `MOST_SIZES` messages at most, of all queues.
     """
     ranges = at_most_rows(ranges, MOST_SIZES)
     admitted = {queue: part.first(0) for queue, part in ranges.items()}
     rest = limit
-    behind = dict[MessageQueue, npt.NDArray[np.int64]]()
+    sums = dict[MessageQueue, npt.NDArray[np.int64]]()
     for queue in _in_turn(ranges):
         part = ranges[queue]
         bytes_ = np.maximum(sizes(queue, part.start, part.end), 0)
-        # One that is larger than the limit has to pass some time, alone.
+        # A message that is larger than the limit makes a batch of its own.
         if len(bytes_) and (bytes_[0] <= rest or rest == limit):
             admitted[queue] = part.first(1)
             rest -= int(bytes_[0])
-            behind[queue] = np.cumsum(bytes_[1:])
-    behind = {queue: ends for queue, ends in behind.items() if len(ends) and rest > 0}
-    while behind:
-        queue = min(behind, key=lambda one: (int(behind[one][-1]), one))
-        share = rest // len(behind)
-        ends = behind.pop(queue)
+            sums[queue] = np.cumsum(bytes_[1:])
+    sums = {queue: ends for queue, ends in sums.items() if len(ends) and rest > 0}
+    while sums:
+        queue = min(sums, key=lambda one: (int(sums[one][-1]), one))
+        share = rest // len(sums)
+        ends = sums.pop(queue)
         count = int(np.searchsorted(ends, share, side="right"))
         admitted[queue] = ranges[queue].first(1 + count)
         rest -= int(ends[count - 1]) if count else 0

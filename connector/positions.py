@@ -12,7 +12,7 @@ from typing import cast
 from rocketpy.connector.backend import PlanningBackend
 from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.options import Given, OptionError
-from rocketpy.connector.planning import Held
+from rocketpy.connector.planning import StoredRanges
 
 _EARLIEST, _LATEST = -2, -1  # as Kafka's connector has them in its JSON
 _EPOCH = datetime.fromtimestamp(0, timezone.utc)
@@ -21,8 +21,8 @@ _TIME_EXAMPLE = "milliseconds since 1970, or a time like 2026-01-31T08:00:00Z"
 _TIMES_EXAMPLE = """JSON like {"orders": {"0": 1769846400000, "1": "2026-01-31T08:00:00Z"}}"""
 
 
-class Place(Enum):
-    """The places that have a name."""
+class NamedPosition(Enum):
+    """The positions that have a name."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -55,10 +55,10 @@ class TimesByQueue:
     must_match: bool = False
 
 
-Position = Place | ByQueue | AtTime | TimesByQueue
+Position = NamedPosition | ByQueue | AtTime | TimesByQueue
 
 
-def parse_position(given: Given, offsets: str, timestamp: str, default: Place) -> Position:
+def parse_position(given: Given, offsets: str, timestamp: str, default: NamedPosition) -> Position:
     """Read the pair of options that say where a read starts, or where it ends."""
     given.refuse_together(offsets, timestamp)
     if timestamp in given:
@@ -71,9 +71,9 @@ def parse_position(given: Given, offsets: str, timestamp: str, default: Place) -
         return default
     if not value.startswith("{"):
         word = value.lower()
-        if word not in [place.value for place in Place]:
+        if word not in [named.value for named in NamedPosition]:
             raise OptionError(offsets, f"is '{value}'; give {_EXAMPLE}")
-        return Place(word)
+        return NamedPosition(word)
     return ByQueue(offsets, _checked(offsets, given.json(offsets, _EXAMPLE)))
 
 
@@ -124,30 +124,36 @@ def parse_time(option: str, value: str) -> int:
 
 
 def resolve(
-    position: Position, bound: Place, held: Held, backend: PlanningBackend, group: str | None
+    position: Position,
+    bound: NamedPosition,
+    stored: StoredRanges,
+    backend: PlanningBackend,
+    group: str | None,
 ) -> dict[MessageQueue, int]:
     """Return the offset of each queue. `bound` is for queues that a position does not name.
 
     Raises:
         OptionError: a queue that is named does not exist, or no message is of that time.
     """
-    if isinstance(position, Place):
-        return _resolve_place(position, bound, held, backend, group)
+    if isinstance(position, NamedPosition):
+        return _resolve_named(position, bound, stored, backend, group)
     if isinstance(position, AtTime):
-        return {queue: _at_time(position, position.time_ms, queue, held, backend) for queue in held}
-    offsets = {queue: _bound(held[queue], bound) for queue in held}
+        return {
+            queue: _at_time(position, position.time_ms, queue, stored, backend) for queue in stored
+        }
+    offsets = {queue: _bound(stored[queue], bound) for queue in stored}
     if isinstance(position, TimesByQueue):
-        named = _named(position.option, position.times, held, backend.broker)
-        timed = {q: _at_time(position, at, q, held, backend) for q, at in named.items()}
+        named = _named(position.option, position.times, stored, backend.broker)
+        timed = {q: _at_time(position, at, q, stored, backend) for q, at in named.items()}
         return offsets | timed
-    for queue, offset in _named(position.option, position.offsets, held, backend.broker).items():
-        special = {_EARLIEST: held[queue][0], _LATEST: held[queue][1]}
+    for queue, offset in _named(position.option, position.offsets, stored, backend.broker).items():
+        special = {_EARLIEST: stored[queue][0], _LATEST: stored[queue][1]}
         offsets[queue] = special.get(offset, offset)
     return offsets
 
 
 def _named(
-    option: str, nested: Mapping[str, Mapping[str, int]], held: Held, broker: str
+    option: str, nested: Mapping[str, Mapping[str, int]], stored: StoredRanges, broker: str
 ) -> dict[MessageQueue, int]:
     """Return what an option says of each queue that it names."""
     named = {
@@ -155,34 +161,38 @@ def _named(
         for topic, queues in nested.items()
         for key, value in queues.items()
     }
-    for queue in named.keys() - held.keys():
-        known = ", ".join(map(str, sorted(held)))
+    for queue in named.keys() - stored.keys():
+        known = ", ".join(map(str, sorted(stored)))
         raise OptionError(option, f"there is no queue {queue}; there are {known}")
     return named
 
 
-def _resolve_place(
-    place: Place, bound: Place, held: Held, backend: PlanningBackend, group: str | None
+def _resolve_named(
+    position: NamedPosition,
+    bound: NamedPosition,
+    stored: StoredRanges,
+    backend: PlanningBackend,
+    group: str | None,
 ) -> dict[MessageQueue, int]:
-    if place is not Place.GROUP:
-        return {queue: _bound(held[queue], place) for queue in held}
+    if position is not NamedPosition.GROUP:
+        return {queue: _bound(stored[queue], position) for queue in stored}
     assert group is not None  # options are checked
-    committed = backend.committed(group, sorted({queue.topic for queue in held}))
-    return {queue: committed.get(queue, _bound(held[queue], bound)) for queue in held}
+    committed = backend.committed(group, sorted({queue.topic for queue in stored}))
+    return {queue: committed.get(queue, _bound(stored[queue], bound)) for queue in stored}
 
 
-def _bound(held: tuple[int, int], place: Place) -> int:
-    return held[0] if place is Place.EARLIEST else held[1]
+def _bound(stored: tuple[int, int], position: NamedPosition) -> int:
+    return stored[0] if position is NamedPosition.EARLIEST else stored[1]
 
 
 def _at_time(
     position: AtTime | TimesByQueue,
     time_ms: int,
     queue: MessageQueue,
-    held: Held,
+    stored: StoredRanges,
     backend: PlanningBackend,
 ) -> int:
-    end = held[queue][1]
+    end = stored[queue][1]
     offset = min(backend.offset_by_time(queue, time_ms), end)
     if offset == end and position.must_match:
         reason = f"{queue} has no message stored at {time_ms} ms or later"

@@ -21,7 +21,13 @@ from rocketpy.connector.member_options import MemberOptions
 from rocketpy.connector.offsets import parse_queue
 from rocketpy.connector.option_tables import READ_OPTIONS
 from rocketpy.connector.options import Given, OptionError
-from rocketpy.connector.positions import AtTime, Place, Position, TimesByQueue, parse_position
+from rocketpy.connector.positions import (
+    AtTime,
+    NamedPosition,
+    Position,
+    TimesByQueue,
+    parse_position,
+)
 
 VIEWS = ("messages", "queues", "index", "groups", "topics")
 _STREAMING_VIEWS = ("messages", "queues")
@@ -126,7 +132,8 @@ class ReadOptions:
     def is_wanted(self, topic: str) -> bool:
         """Whether a topic is one of those that the options name.
 
-        RocketMQ's own only by name, those of retries and dead letters if a pattern speaks of them.
+        No pattern matches RocketMQ's own topics: they have to be named. A pattern matches those of
+        retries and dead letters only if it has a `%`.
         """
         if self.topic_pattern is not None:
             is_meant = "%" in self.topic_pattern or not is_system_topic(topic)
@@ -151,15 +158,15 @@ class ReadOptions:
             raise OptionError("scan", "is 'commitlog', which is for batch reads only")
         if self.view not in _STREAMING_VIEWS:
             raise OptionError("view", f"'{self.view}' is for batch reads; use spark.read")
-        default = Place.GROUP if self.group else Place.LATEST
+        default = NamedPosition.GROUP if self.group else NamedPosition.LATEST
         return with_changes(self, start=self.start or default)
 
     def for_batch(self) -> ReadOptions:
         """Return the options for a batch read, its defaults filled in."""
         if self.member is not None:
             raise OptionError("member", "is for streams; leave it out, or use spark.readStream")
-        default = Place.GROUP if self.group else Place.EARLIEST
-        return with_changes(self, start=self.start or default, end=self.end or Place.LATEST)
+        default = NamedPosition.GROUP if self.group else NamedPosition.EARLIEST
+        return with_changes(self, start=self.start or default, end=self.end or NamedPosition.LATEST)
 
 
 def _check_view(given: Given, view: str, scans_log: bool) -> None:
@@ -241,7 +248,9 @@ def _retry_topic(given: Given, group: str | None) -> str | None:
 def _start(given: Given, group: str | None) -> Position | None:
     strategy = given.choice("startingTimestampStrategy", ("latest", "error"))
     if "startingOffsets" in given or "startingTimestamp" in given:
-        start = parse_position(given, "startingOffsets", "startingTimestamp", Place.EARLIEST)
+        start = parse_position(
+            given, "startingOffsets", "startingTimestamp", NamedPosition.EARLIEST
+        )
         _check_group(start, "startingOffsets", group)
         if isinstance(start, AtTime | TimesByQueue):
             return with_changes(start, must_match=strategy == "error")
@@ -257,7 +266,7 @@ def _start(given: Given, group: str | None) -> Position | None:
 def _end(given: Given, group: str | None) -> Position | None:
     if "endingOffsets" not in given and "endingTimestamp" not in given:
         return None
-    end = parse_position(given, "endingOffsets", "endingTimestamp", Place.LATEST)
+    end = parse_position(given, "endingOffsets", "endingTimestamp", NamedPosition.LATEST)
     _check_group(end, "endingOffsets", group)
     return end
 
@@ -281,7 +290,7 @@ def _check_times(start: Position | None, end: Position | None, scans_log: bool) 
 
 
 def _check_group(position: Position, option: str, group: str | None) -> None:
-    if position is Place.GROUP and group is None:
+    if position is NamedPosition.GROUP and group is None:
         raise OptionError(option, "is 'group', but which? give 'consumerGroup' as well")
 
 

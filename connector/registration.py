@@ -25,7 +25,7 @@ _WRITTEN_BY_STREAMS = (
 )
 
 
-_UNTOLD_PYTHON = "python3"  # what Spark starts when PYSPARK_PYTHON is not set: the path's first
+_DEFAULT_PYTHON = "python3"  # what Spark starts when PYSPARK_PYTHON is not set: the path's first
 
 
 def register(spark: SparkSession) -> None:
@@ -44,7 +44,7 @@ def _start_this_python(spark: SparkSession) -> None:
     if getattr(spark, "_jsparkSession", None) is None:  # Spark Connect: the server has its own
         return
     context = spark.sparkContext
-    if context.pythonExec == _UNTOLD_PYTHON and str(context.master).startswith("local"):
+    if context.pythonExec == _DEFAULT_PYTHON and str(context.master).startswith("local"):
         context.pythonExec = sys.executable
 
 

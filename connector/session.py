@@ -1,4 +1,4 @@
-"""A Spark on this machine, set up so that what is in the README runs: for notebooks and trials."""
+"""A Spark session on this machine in which the README's programs run: for notebooks and trials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DELTA_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 
-# The JVM's second compiler takes a quarter of all CPU time of a report, and ends when that does.
+# In a report the JVM's second compiler takes a quarter of all CPU time, and pays off too late.
 _SHORT_LIFE = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 

@@ -1,7 +1,7 @@
 """`df.write` and `df.writeStream` with `format("rocketpy")`: each batch whole, and once.
 
-Tasks stage their rows; the driver's commit stores all of them or, if this batch of this query is
-the last one that was stored already, none. How, is for the place to say: see backend.py.
+Tasks stage their rows; the driver's commit stores all of them, or none if this batch of this query
+is the last one that was stored. The backend says how: see backend.py.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         """Stage the rows of one partition of one batch."""
         context = TaskContext.get()
         assert context is not None
-        # A writer is not told which batch it is for, but its task knows.
+        # Spark tells a writer's task which batch it is for, but not the writer.
         query_id = context.getLocalProperty("sql.streaming.queryId")
         batch_id = context.getLocalProperty("streaming.sql.batchId")
         assert query_id is not None, "Spark did not tell the id of the query"
@@ -105,7 +105,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         self._writing.commit(_parts(messages), writer, batchId)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: ARG002
-        """Remove what was staged; what tasks left that died goes with the batch's next commit."""
+        """Remove what was staged; the batch's next commit removes what dead tasks left."""
         self._writing.remove({message.transaction for message in _staged(messages)})
 
 

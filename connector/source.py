@@ -21,8 +21,8 @@ class RocketPyDataSource(DataSource):
     """A store of RocketMQ messages, for reading and writing, in batches and streams.
 
     Spark makes one wherever it plans or runs something: heavy imports wait until needed. A Python
-    that lacks pyarrow must say so when something is read: an error in Spark's look for data sources
-    is told nobody, and takes all others with it.
+    that lacks pyarrow must say so when something is read: Spark reports no error from its search
+    for data sources, and then finds none of them.
     """
 
     @classmethod

@@ -1,7 +1,7 @@
 """`spark.readStream.format("rocketpy")`: what is new, micro-batch by micro-batch.
 
 Offsets are committed to the consumer group when Spark says that a batch is done (`commit`), and
-when it asks what comes behind a batch (`latestOffset`): only that is called after the last batch of
+when it asks what comes after a batch (`latestOffset`): only that is called after the last batch of
 AvailableNow. Which queues are read, and how far the group is: see consumer.py.
 """
 
@@ -36,7 +36,7 @@ from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.view_partitions import range_partition
 from rocketpy.connector.worker import make_ready
 
-_STAYS = ("_backend", "_consumer", "_planner")  # in the process that plans
+_STAYS = ("_backend", "_consumer", "_planner")  # these stay in the process that plans
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -52,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @lazy_property
     def _options(self) -> ReadOptions:
-        # Not when it is made: PySpark would hide an error from there behind one of its own.
+        # Not in __init__: PySpark would replace an error from there by one of its own.
         return self._given.for_stream()
 
     @lazy_property
@@ -74,9 +74,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner.initial().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return a limit, so that Spark hands one in: then those of the options hold, all of them.
+        """Return some limit: Spark then gives it to latestOffset, where all options apply.
 
-        A read limit of Spark's cannot say more than one thing.
+        One read limit of Spark's cannot say all that the options can.
         """
         options = self._options
         if options.max_rows is not None:

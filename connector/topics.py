@@ -13,7 +13,7 @@ from rocketpy.broker_core.errors import StoreError, TopicNotFoundError
 from rocketpy.connector.backend import PlanningBackend
 from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.options import OptionError
-from rocketpy.connector.planning import Held
+from rocketpy.connector.planning import StoredRanges
 from rocketpy.connector.read_options import ReadOptions
 
 
@@ -37,13 +37,13 @@ class UnreachableError(StoreError):
 class Look:
     """The queues that were asked for, as they are at one moment."""
 
-    held: Held
+    stored: StoredRanges
     unreachable: Mapping[str, str] = field(default_factory=dict)  # topics, and why
 
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that there are, also those that cannot be reached."""
-        return tuple(sorted({*self.unreachable, *(queue.topic for queue in self.held)}))
+        return tuple(sorted({*self.unreachable, *(queue.topic for queue in self.stored)}))
 
     def whole(self) -> Look:
         """Return it if it shows all that was asked for.
@@ -75,7 +75,7 @@ def subscribed(options: ReadOptions, backend: PlanningBackend) -> list[str]:
 
 
 def is_asked_for(options: ReadOptions, queue: MessageQueue, broker: str) -> bool:
-    """Whether the options name a queue, be it there or not."""
+    """Whether the options name a queue; it need not exist."""
     if queue.topic == options.retry_topic:
         return True
     if options.queues is not None:
@@ -98,47 +98,51 @@ def look(options: ReadOptions, backend: PlanningBackend) -> Look:
     if options.queues is None:
         return found
     asked = {
-        queue: held for queue, held in found.held.items() if _is_chosen(options, queue, backend)
+        queue: bounds
+        for queue, bounds in found.stored.items()
+        if _is_chosen(options, queue, backend)
     }
     return Look(asked, found.unreachable)
 
 
 def look_at(topics: Collection[str], backend: PlanningBackend) -> Look:
     """Return all queues of some topics, of those that there are now."""
-    held: dict[MessageQueue, tuple[int, int]] = {}
+    stored: dict[MessageQueue, tuple[int, int]] = {}
     unreachable: dict[str, str] = {}
     for topic in sorted(topics):
         try:
-            held |= backend.ranges([topic])
+            stored |= backend.ranges([topic])
         except TopicNotFoundError:
             pass  # it went a moment ago
         except OSError as cause:
             unreachable[topic] = str(cause)
-    return Look(held, unreachable)
+    return Look(stored, unreachable)
 
 
-def held_ranges(
+def stored_ranges(
     options: ReadOptions, backend: PlanningBackend
 ) -> dict[MessageQueue, tuple[int, int]]:
-    """Return the offsets that the queues hold which the options name; all of them must be there.
+    """Return the offsets stored in the queues that the options name; all of them must exist.
 
     Raises:
         TopicNotFoundError: a topic that is named does not exist.
         OptionError: a queue that is named does not exist.
         UnreachableError: a topic cannot be reached.
     """
-    held: dict[MessageQueue, tuple[int, int]] = {}
+    stored: dict[MessageQueue, tuple[int, int]] = {}
     for topic in subscribed(options, backend):
         try:
-            held |= backend.ranges([topic])
+            stored |= backend.ranges([topic])
         except OSError as cause:
             raise UnreachableError(f"{topic} ({cause})") from cause
     if options.queues is None:
-        return held
-    for queue in sorted(_named_queues(options.queues, backend.broker) - held.keys()):
-        known = ", ".join(map(str, sorted(held)))
+        return stored
+    for queue in sorted(_named_queues(options.queues, backend.broker) - stored.keys()):
+        known = ", ".join(map(str, sorted(stored)))
         raise OptionError("queues", f"there is no queue {queue}; there are {known}")
-    return {queue: bounds for queue, bounds in held.items() if _is_chosen(options, queue, backend)}
+    return {
+        queue: bounds for queue, bounds in stored.items() if _is_chosen(options, queue, backend)
+    }
 
 
 def _is_chosen(options: ReadOptions, queue: MessageQueue, backend: PlanningBackend) -> bool:

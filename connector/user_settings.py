@@ -1,7 +1,7 @@
-"""What a user has set for Spark outside of the program: they know better which Spark they want.
+"""What a user has set for Spark outside of the program: those settings come first.
 
-Spark itself reads these when its JVM starts, too late for who has to decide before. They are read
-as `spark-submit` does: its arguments win over the file, the file over the environment.
+Spark itself reads these when its JVM starts, which is too late for a decision before that. They
+are read as `spark-submit` does: its arguments win over the file, the file over the environment.
 """
 
 from __future__ import annotations

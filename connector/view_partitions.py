@@ -1,6 +1,6 @@
-"""What tasks read of a place besides messages: queue entries, its log, index files, small tables.
+"""What tasks read of a backend besides messages: queue entries, log, index files, small tables.
 
-Only a place that has the files of a store has these: see Views in backend.py.
+Only a backend with the files of a store has these: see Views in backend.py.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LOG_STRETCH = 128 << 20  # bytes of the commit log a task, as Spark cuts files
 
 
 def views_of(options: ReadOptions, backend: Backend) -> Views:
-    """Return what there is to read besides messages in the place that the options name.
+    """Return what there is to read besides messages in the backend that the options name.
 
     Raises:
-        OptionError: an option asks for it, and this place has none.
+        OptionError: an option asks for it, and this backend has none.
     """
     views = backend.views()
     if views is None:
@@ -58,7 +58,7 @@ def range_partition(
     """Return what reads ranges of queues: their messages, or their entries.
 
     Raises:
-        OptionError: entries are asked for, and this place has none.
+        OptionError: entries are asked for, and this backend has none.
     """
     if options.view != "queues":
         return QueuePartition
@@ -107,7 +107,7 @@ class LogPartition(SourcePartition):
     log_end: int  # when the read was planned
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield them in log order; go on behind what retention deletes meanwhile."""
+        """Yield them in log order; go on after what retention deletes meanwhile."""
         wide = with_columns(columns, *columns_asked(options))
         start, log_end = self.start, self.log_end
         with opened(options, self.seen) as backend:
@@ -161,10 +161,10 @@ class TablePartition(SourcePartition):
 
 @contextmanager
 def opened_views(options: ReadOptions, seen: object = None) -> Iterator[Views]:
-    """Open a place for what it has besides messages; `seen` is the one that the planner saw.
+    """Open a backend for what it has besides messages; `seen` is the one that the planner saw.
 
     Raises:
-        OptionError: the place that the options name has none.
+        OptionError: the backend that the options name has none.
     """
     with opened(options, seen) as backend:
         yield views_of(options, backend)

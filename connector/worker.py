@@ -1,9 +1,9 @@
-"""What takes the fixed cost off a task: 50 ms of waiting and 12 ms of CPU become 10 ms in all.
+"""Takes the fixed cost off a task: 50 ms of waiting and 12 ms of CPU become 10 ms in all.
 
 A stream that keeps up has batches of few messages, and then this is what its latency is made of.
 Both costs are PySpark's own, and met in its worker processes. Spark uses these for task after task,
 of other formats and of users' own functions, too: so a worker is tuned for the length of one task
-of ours and the collection behind it, and is then as it was. `ROCKETPY_WORKER_TUNING=off` in the
+of ours and the collection after it, and is then as it was. `ROCKETPY_WORKER_TUNING=off` in the
 environment of the workers leaves it alone altogether.
 """
 
@@ -48,7 +48,7 @@ def tuned_task() -> Iterator[None]:
 
 
 class _Worker:
-    """This process, as far as it is not as it was."""
+    """What was changed in this process, and has to be put back."""
 
     def __init__(self) -> None:
         self._has_frozen = self._is_over = False
@@ -64,15 +64,15 @@ class _Worker:
 
     def end(self) -> None:
         self._is_over = True
-        if self._behind_task not in gc.callbacks:
-            gc.callbacks.append(self._behind_task)
+        if self._after_task not in gc.callbacks:
+            gc.callbacks.append(self._after_task)
 
-    def _behind_task(self, phase: str, about: dict[str, int]) -> None:
+    def _after_task(self, phase: str, about: dict[str, int]) -> None:
         """Put all back, and have the first packet of the next task acknowledged at once.
 
         The JVM sends a task in two pieces, and holds the second one back until the first one is
         acknowledged, which Linux puts off for 40 ms. It can be asked not to, but only for what
-        comes next; the collection behind a task is the one place between tasks that calls back.
+        comes next; only the collection after a task calls back between tasks.
         With `spark.python.unix.domain.socket.enabled` there is nothing to acknowledge.
         """
         if phase != "stop" or about["generation"] != _WHOLE or not self._is_over:
@@ -82,7 +82,7 @@ class _Worker:
         if self._has_frozen:
             gc.unfreeze()
             self._has_frozen = False
-        if gc.callbacks[-1] == self._behind_task:  # else another would be passed over this time
+        if gc.callbacks[-1] == self._after_task:  # else another would be passed over this time
             gc.callbacks.pop()
 
 

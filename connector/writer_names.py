@@ -1,4 +1,4 @@
-"""By which names the store's ledger knows who writes batches through this format.
+"""The names under which the store's ledger knows who writes batches through this format.
 
 What the sink notes and what a job looks up must be one name: both take it from here.
 """
@@ -18,9 +18,9 @@ class WriterName(NamedTuple):
 def writer_name(kind: Literal["query", "app"], id_: str, topic: str | None) -> WriterName:
     """Return the name of a streaming query, or of an application that numbers its writes itself.
 
-    The same one may write to several topics of a store, each with its own numbers. Without a topic
-    the rows name theirs.
+    One writer may write to several topics of a store, and has its own numbers for each. Without a
+    topic the rows name theirs.
     """
     plain = f"{kind} {id_}"
-    # Queries were known by their id alone before.
+    # Earlier versions knew queries by their id alone.
     return WriterName(f"{plain} topic {topic or '*'}", plain if kind == "query" else None)

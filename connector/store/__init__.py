@@ -1,1 +1,1 @@
-"""A store directory as a place that holds messages: the only room here that knows a folder."""
+"""A store's folder as a backend: the only package of the connector that knows its files."""

@@ -43,7 +43,7 @@ from rocketpy.connector.store import views
 from rocketpy.connector.store.log import LogBackend
 
 _MOST_SIZES = 1 << 20  # of one look: 20 MiB of queue entries
-_COMMIT_WAIT_S = 1.0  # writers hold the lock for moments; who has it longer, a broker, keeps it
+_COMMIT_WAIT_S = 1.0  # writers hold the lock for moments; a broker keeps it
 
 
 def open_store(path: str, seen: object = None) -> StoreBackend:
@@ -104,7 +104,7 @@ class StoreBackend(LogBackend):
             raise StoreNotFoundError(self._path)
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
-        """Return the queues of some topics: first offset that is held, and behind the last."""
+        """Return the range of offsets stored in each queue of some topics: first, and end."""
         queues = [queue for topic in topics for queue in self._queues(topic)]
         folders = [self.reader(queue).queue.files.folder for queue in queues]
         if self._have_changed([self.store.root / COMMIT_LOG, *folders]):
@@ -115,8 +115,8 @@ class StoreBackend(LogBackend):
     def _have_changed(self, folders: Sequence[Path]) -> bool:
         """Whether files were added or removed since the last look.
 
-        Files that are held open show nothing of a topic, or a store, that is made anew in their
-        place, and keep the room on the disk of those that retention deleted.
+        Files that stay open show nothing of a topic, or a store, that is made anew instead of
+        theirs; and those that retention deleted still take room on the disk.
         """
         now = {
             folder: (status.st_ino, status.st_mtime_ns)
@@ -136,7 +136,7 @@ class StoreBackend(LogBackend):
         return [MessageQueue(topic, self.broker, queue_id) for queue_id in ids]
 
     def range(self, queue: MessageQueue) -> tuple[int, int]:
-        """Return the first offset that a queue holds, and the one behind its last."""
+        """Return the range of offsets stored in a queue: first, and end."""
         return self.reader(queue).range()
 
     def reader(self, queue: MessageQueue) -> QueueReader:
@@ -208,7 +208,7 @@ class StoreBackend(LogBackend):
         """Yield the messages of a range; bit maps of the group's filter are used, if it is `sql`.
 
         Raises:
-            OffsetOutOfRangeError: the start is not (any more) held.
+            OffsetOutOfRangeError: the start is not stored (any more).
         """
         selection = Selection(
             schema=select(columns),
@@ -244,10 +244,10 @@ class StoreBackend(LogBackend):
         """Yield the messages of a topic that have one of the keys, each once, in log order."""
         return self.store.find(topic, keys, select(columns), decompress=decompress)
 
-    def at(self, places: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Return the sound records among these places of the log; no order is promised."""
+    def at(self, physical_offsets: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Return the sound records that begin at these offsets of the log, in any order."""
         schema = select(columns)
-        return pa.Table.from_batches(self.store.rows_at(places, schema), schema)
+        return pa.Table.from_batches(self.store.rows_at(physical_offsets, schema), schema)
 
     @property
     def has_index(self) -> bool:
@@ -271,7 +271,7 @@ class StoreBackend(LogBackend):
         return views.index_entries(self, name)
 
     def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
-        """Return one of the small views; how long messages wait is told by the clock, or a time."""
+        """Return one of the small views; messages wait up to `now_ms`, or up to now."""
         return views.groups(self, now_ms) if view == "groups" else views.topics(self)
 
     def group_names(self, topic: str | None = None) -> set[str]:
@@ -280,7 +280,7 @@ class StoreBackend(LogBackend):
         return {group for group, of, *_ in committed if topic in (None, of)}
 
     def offset_in_log(self, queue: MessageQueue, physical_offset: int) -> int:
-        """Return the first offset of a queue whose record begins at a place of the log or later."""
+        """Return the first offset of a queue whose record begins there in the log, or later."""
         low, end = self.range(queue)
         units = self.reader(queue).queue
 

@@ -1,6 +1,7 @@
 """The commit log of a store, as a backend reads it: where it begins and ends, and what is between.
 
-Needs no queues. Damage is told, or passed over on request; what retention deleted is a loss.
+It needs no queues. Damage is an error, or is passed over on request. What retention deleted is a
+loss.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class LogBackend:
         return [Loss("the commit log", start, upto, f"it begins at {low}")]
 
     def next_record(self, physical_offset: int, default: int) -> int:
-        """Return where the first sound record from a place of the log on begins."""
+        """Return where the first sound record at or after a physical offset begins."""
         found = self.store.next_record(physical_offset)
         return default if found is None else found
 
     def boundary(self, physical_offset: int | None, *, skip_damage: bool = False) -> int:
-        """Return where the records end that begin before a place; None is the end of the log."""
+        """Return the end of the records that begin before an offset; None: the end of the log."""
         if physical_offset is None:
             return self.log_end(skip_damage=skip_damage)
         if self.store.is_boundary(physical_offset):
@@ -50,7 +51,7 @@ class LogBackend:
         """Return where the commit log ends now.
 
         Raises:
-            CorruptStoreError: records follow behind the end, and damage is not to be skipped.
+            CorruptStoreError: records follow after the end, and damage is not to be skipped.
         """
         return self.store.log_end(skip_damage=skip_damage)
 
@@ -66,8 +67,8 @@ class LogBackend:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages whose records begin from `start` on and before `end`."""
         store = self.store
-        # A stretch may begin amid a record, which belongs to the one before. Both of them ask for
-        # the next record in the same way, so that none is read twice or by nobody.
+        # A stretch may begin amid a record, which belongs to the stretch before. Both stretches ask
+        # for the next record in the same way, so that each record is read by exactly one.
         first = start if start == store.log_start() else store.next_record(start)
         last = end if end == log_end else store.next_record(end) or log_end
         if first is not None and first < end:

@@ -86,18 +86,18 @@ def index_entries(backend: StoreBackend, name: str) -> Iterator[pa.RecordBatch]:
 
 
 def groups(backend: StoreBackend, now_ms: float | None = None) -> pa.RecordBatch:
-    """Return what each group committed, and how far behind it is; by the clock, or at a time."""
+    """Return what each group committed, and its lag; they wait up to `now_ms`, or up to now."""
     rows = []
     now_ms = time.time() * 1000 if now_ms is None else now_ms
-    held: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
+    stored: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
     for group, topic, queue_id, committed in backend.store.offsets.all():
         queue = MessageQueue(topic, backend.broker, queue_id)
-        if topic not in held:
+        if topic not in stored:
             try:
-                held[topic] = backend.ranges([topic])
+                stored[topic] = backend.ranges([topic])
             except TopicNotFoundError:  # deleted; what was committed is still there
-                held[topic] = {}
-        low, end = held[topic].get(queue, (None, None))
+                stored[topic] = {}
+        low, end = stored[topic].get(queue, (None, None))
         lag = None if end is None else max(end - committed, 0)
         seconds = _waiting_s(backend, queue, max(committed, low or 0), now_ms) if lag else lag
         rows.append((group, *queue, committed, low, end, lag, seconds))
@@ -115,8 +115,8 @@ def topics(backend: StoreBackend) -> pa.RecordBatch:
     rows = []
     for topic in backend.topics():
         config = backend.store.topic(topic)
-        held = backend.ranges([topic])
-        filled = {queue: bounds for queue, bounds in held.items() if bounds[0] < bounds[1]}
+        stored = backend.ranges([topic])
+        filled = {queue: bounds for queue, bounds in stored.items() if bounds[0] < bounds[1]}
         times = [
             (backend.reader(queue).timestamp(low), backend.reader(queue).timestamp(end - 1))
             for queue, (low, end) in filled.items()
@@ -127,7 +127,7 @@ def topics(backend: StoreBackend) -> pa.RecordBatch:
             (
                 topic,
                 _kind(topic),
-                len(held),
+                len(stored),
                 config is None or config.is_readable,
                 config is None or config.is_writable,
                 sum(end - low for low, end in filled.values()),

@@ -87,8 +87,8 @@ class MemoryBackend:
 
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         low, end = self.range(queue)
-        is_held = low <= queue_offset < end
-        return self.queues[queue].messages[queue_offset].physical_offset if is_held else None
+        is_stored = low <= queue_offset < end
+        return self.queues[queue].messages[queue_offset].physical_offset if is_stored else None
 
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         low, end = self.range(queue)

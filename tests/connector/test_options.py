@@ -12,7 +12,7 @@ from tests.connector.test_member_options import BAD as MEMBER_BAD
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.connector.option_tables import READ_OPTIONS
 from rocketpy.connector.options import OptionError
-from rocketpy.connector.positions import AtTime, ByQueue, Place, TimesByQueue
+from rocketpy.connector.positions import AtTime, ByQueue, NamedPosition, TimesByQueue
 from rocketpy.connector.read_options import VIEWS, ReadOptions
 
 MILLENNIUM_MS = 946_684_800_000
@@ -135,9 +135,9 @@ GOOD: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({"consumerGroup": "g"}, {"group": "g", "commits": True}),
     ({"consumerGroup": "g", "commitOffsets": "false"}, {"group": "g", "commits": False}),
     ({"commitOffsets": "no"}, {"commits": False}),
-    ({"consumerGroup": "g", "startingOffsets": "group"}, {"start": Place.GROUP}),
-    ({"startingOffsets": "Latest"}, {"start": Place.LATEST}),
-    ({"endingOffsets": "earliest"}, {"end": Place.EARLIEST}),
+    ({"consumerGroup": "g", "startingOffsets": "group"}, {"start": NamedPosition.GROUP}),
+    ({"startingOffsets": "Latest"}, {"start": NamedPosition.LATEST}),
+    ({"endingOffsets": "earliest"}, {"end": NamedPosition.EARLIEST}),
     (
         {"startingOffsets": '{"orders": {"0": 42, "rocketpy:1": -2}}'},
         {"start": ByQueue("startingOffsets", {"orders": {"0": 42, "rocketpy:1": -2}})},
@@ -254,7 +254,7 @@ def test_a_right_option_is_given_its_type(given: dict[str, str], expected: dict[
 def test_names_are_known_however_they_are_spelt(spell: Any) -> None:
     given = options(startingOffsets="earliest", maxRowsPerPartition="7")
     parsed = ReadOptions.parse({spell(name): value for name, value in given.items()})
-    assert (parsed.start, parsed.max_partition_rows) == (Place.EARLIEST, 7)
+    assert (parsed.start, parsed.max_partition_rows) == (NamedPosition.EARLIEST, 7)
 
 
 @pytest.mark.parametrize(
@@ -277,13 +277,16 @@ def test_times_are_milliseconds_or_iso(value: str, expected_ms: int) -> None:
 
 def test_a_batch_reads_everything_by_default_and_a_stream_what_is_new() -> None:
     parsed = ReadOptions.parse(options())
-    assert (parsed.for_batch().start, parsed.for_batch().end) == (Place.EARLIEST, Place.LATEST)
-    assert parsed.for_stream().start is Place.LATEST
+    assert (parsed.for_batch().start, parsed.for_batch().end) == (
+        NamedPosition.EARLIEST,
+        NamedPosition.LATEST,
+    )
+    assert parsed.for_stream().start is NamedPosition.LATEST
 
 
 def test_both_start_where_their_group_is() -> None:
     parsed = ReadOptions.parse(options(consumerGroup="g"))
-    assert parsed.for_batch().start is parsed.for_stream().start is Place.GROUP
+    assert parsed.for_batch().start is parsed.for_stream().start is NamedPosition.GROUP
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,14 @@ import pytest
 from tests.connector.queues import Shelf, q
 
 from rocketpy.connector.options import OptionError
-from rocketpy.connector.positions import AtTime, ByQueue, Place, Position, TimesByQueue, resolve
+from rocketpy.connector.positions import (
+    AtTime,
+    ByQueue,
+    NamedPosition,
+    Position,
+    TimesByQueue,
+    resolve,
+)
 
 SHELF = Shelf({q(0): [100, 200, 200, 300], q(1): [150], q(2): []}, low=10)
 ENDS = {0: 14, 1: 11, 2: 10}
@@ -14,25 +21,25 @@ STARTS = {0: 10, 1: 10, 2: 10}
 
 
 def resolved(
-    position: Position, bound: Place = Place.EARLIEST, shelf: Shelf = SHELF
+    position: Position, bound: NamedPosition = NamedPosition.EARLIEST, shelf: Shelf = SHELF
 ) -> dict[int, int]:
     found = resolve(position, bound, shelf.ranges(["t"]), shelf, "g")
     return {queue.queue_id: offset for queue, offset in found.items()}
 
 
 def test_earliest_is_the_first_that_is_held_and_latest_the_end() -> None:
-    assert resolved(Place.EARLIEST, Place.LATEST) == STARTS
-    assert resolved(Place.LATEST) == ENDS
+    assert resolved(NamedPosition.EARLIEST, NamedPosition.LATEST) == STARTS
+    assert resolved(NamedPosition.LATEST) == ENDS
 
 
 def test_group_is_where_the_group_is_and_the_bound_elsewhere() -> None:
     shelf = Shelf(SHELF.times, low=10, commits={q(0): 12, q(0, "other"): 3})
-    assert resolved(Place.GROUP, shelf=shelf) == STARTS | {0: 12}
-    assert resolved(Place.GROUP, Place.LATEST, shelf) == ENDS | {0: 12}
+    assert resolved(NamedPosition.GROUP, shelf=shelf) == STARTS | {0: 12}
+    assert resolved(NamedPosition.GROUP, NamedPosition.LATEST, shelf) == ENDS | {0: 12}
 
 
 def test_a_group_that_never_committed_starts_at_the_bound() -> None:
-    assert resolved(Place.GROUP) == STARTS
+    assert resolved(NamedPosition.GROUP) == STARTS
 
 
 @pytest.mark.parametrize(
@@ -86,9 +93,9 @@ def test_a_time_that_all_queues_have_is_not_refused() -> None:
 
 
 def test_no_time_is_behind_the_end_that_was_seen() -> None:
-    held = SHELF.ranges(["t"])
+    stored = SHELF.ranges(["t"])
     grown = Shelf({queue: [*times, 400, 500] for queue, times in SHELF.times.items()}, low=10)
-    found = resolve(AtTime("startingTimestamp", 450), Place.EARLIEST, held, grown, None)
+    found = resolve(AtTime("startingTimestamp", 450), NamedPosition.EARLIEST, stored, grown, None)
     assert {queue.queue_id: offset for queue, offset in found.items()} == ENDS
 
 
@@ -102,7 +109,7 @@ def times(**more: int) -> TimesByQueue:
 def test_each_queue_may_have_a_time_of_its_own_and_the_others_take_the_bound() -> None:
     assert resolved(times()) == {0: 11, 1: 11, 2: 10}
     only = TimesByQueue("endingTimestamp", {"t": {"1": 0}})
-    assert resolved(only, Place.LATEST) == ENDS | {1: 10}
+    assert resolved(only, NamedPosition.LATEST) == ENDS | {1: 10}
 
 
 def test_a_time_for_a_queue_that_does_not_exist_is_refused() -> None:

@@ -13,8 +13,8 @@ from tests.property.log_world import Name, World
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.connector.membership import QueuesHeldError, further
 from rocketpy.connector.offsets import MessageQueue, Positions, SourceOffset
-from rocketpy.connector.planning import Held, QueueRange
-from rocketpy.connector.positions import Place
+from rocketpy.connector.planning import QueueRange, StoredRanges
+from rocketpy.connector.positions import NamedPosition
 from rocketpy.connector.read_options import ReadOptions
 
 
@@ -58,7 +58,7 @@ class Sharing:
     def __init__(self, options: ReadOptions, world: World, others: Others) -> None:
         self._start, self._world, self._others = options.start, world, others
 
-    def initial(self, held: Held) -> Positions:  # noqa: ARG002
+    def initial(self, stored: StoredRanges) -> Positions:  # noqa: ARG002
         return {}
 
     def arrive(self, topics: Callable[[], tuple[str, ...]]) -> None:
@@ -67,24 +67,24 @@ class Sharing:
     def reading(self, done: Positions) -> Positions:
         return {queue: done[queue] for queue in self._others.taken & done.keys()}
 
-    def follow(self, begin: SourceOffset, done: Positions, held: Held) -> None:  # noqa: ARG002
+    def follow(self, begin: SourceOffset, done: Positions, stored: StoredRanges) -> None:  # noqa: ARG002
         group, others = self._world.group, self._others
         for queue in others.taken & done.keys():
-            group[queue] = further(done[queue], group.get(queue), held[queue][1])
-        others.taken = {*held} - others.share - others.in_hand.keys()
+            group[queue] = further(done[queue], group.get(queue), stored[queue][1])
+        others.taken = {*stored} - others.share - others.in_hand.keys()
         for queue in others.taken:
-            others.begin(queue, is_early=self._start is Place.EARLIEST)
+            others.begin(queue, is_early=self._start is NamedPosition.EARLIEST)
 
     def restart(self, first: Positions) -> bool:
         self._world.group.update(first)
         return True
 
-    def positions(self, done: Positions, held: Held) -> Positions:
+    def positions(self, done: Positions, stored: StoredRanges) -> Positions:
         group = self._world.group
-        return {q: further(done.get(q), group.get(q), held[q][1]) for q in self._others.taken}
+        return {q: further(done.get(q), group.get(q), stored[q][1]) for q in self._others.taken}
 
-    def own(self, held: Held, positions: Positions) -> Held:
-        return {queue: held[queue] for queue in positions}
+    def own(self, stored: StoredRanges, positions: Positions) -> StoredRanges:
+        return {queue: stored[queue] for queue in positions}
 
     def standing(self) -> None:
         """Nobody asks."""
