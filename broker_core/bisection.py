@@ -1,4 +1,4 @@
-"""Searching among numbers in order: what holds for the first of them, and not for the rest."""
+"""Bisection: a condition holds for the first numbers of a range, and not for the rest."""
 
 from __future__ import annotations
 

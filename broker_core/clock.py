@@ -15,7 +15,7 @@ class Clock(Protocol):
 
 @runtime_checkable
 class SteadyClock(Protocol):
-    """Tells a time that only grows, whatever is done to the time of day: for how long it took."""
+    """Tells a time that only grows, whatever is done to the time of day: it measures durations."""
 
     def steady_ms(self) -> int:
         """Return the milliseconds since some moment."""
@@ -54,5 +54,5 @@ class ManualClock:
 
 
 def steady_ms(clock: Clock) -> int:
-    """Return a clock's steady time; that of the machine for one that knows the time of day only."""
+    """Return a clock's steady time; the machine's, if the clock knows only the time of day."""
     return (clock if isinstance(clock, SteadyClock) else SystemClock()).steady_ms()

@@ -334,7 +334,7 @@ _SHOWN = 60  # characters of a filter, on each side of a mistake
 
 
 class FilterSyntaxError(RocketPyError):
-    """Is raised for an SQL92 filter that cannot be understood; points at the place."""
+    """Is raised for an SQL92 filter that cannot be understood; points at the mistake."""
 
     def __init__(self, sql: str, at: int, reason: str) -> None:
         super().__init__(sql, at, reason)
@@ -342,11 +342,11 @@ class FilterSyntaxError(RocketPyError):
 
     def __str__(self) -> str:
         before = self.sql[: self.at].rpartition("\n")[2][-_SHOWN:]
-        behind = self.sql[self.at :].partition("\n")[0][:_SHOWN]
-        # A tab stays one, so that the caret stands below its place.
+        after = self.sql[self.at :].partition("\n")[0][:_SHOWN]
+        # A tab stays one, so that the caret stands below the mistake.
         blank = "".join(char if char == "\t" else " " for char in before)
-        place = f"  {before}{behind}\n  {blank}^"
-        return f"SQL filter, character {self.at + 1}: {self.reason}\n{place}"
+        shown = f"  {before}{after}\n  {blank}^"
+        return f"SQL filter, character {self.at + 1}: {self.reason}\n{shown}"
 
 
 # --- members of consumer groups ---------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Attributes that are computed when they are first asked for, and kept.
 
-As functools.cached_property, but without the lock that it has before Python 3.12: one for all
-objects, so that a child that is forked while another thread computes one waits for it for ever. Two
-threads that ask at once may both compute it; one of the values is kept.
+This is functools.cached_property without the lock that it has before Python 3.12. That lock is one
+for all objects: a child that is forked while another thread computes a value waits for it for ever.
+Two threads that ask at once may both compute it; one of the values is kept.
 """
 
 from __future__ import annotations

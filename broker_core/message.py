@@ -84,7 +84,7 @@ class Message:
 
     @property
     def msg_id(self) -> str:
-        """The offset id: names the broker and the place in its log."""
+        """The offset id: names the broker and the physical offset in its log."""
         return offset_id(self.store_host, self.physical_offset)
 
 
@@ -131,12 +131,12 @@ def join_keys(keys: str | Iterable[str]) -> str:
 
 
 def offset_id(store_host: Host, physical_offset: int) -> str:
-    """Return the message id that names a broker and a place in its commit log."""
+    """Return the message id that names a broker and a physical offset in its commit log."""
     return (store_host.packed() + struct.pack(">q", physical_offset)).hex().upper()
 
 
 def parse_offset_id(msg_id: str) -> tuple[Host, PhysicalOffset]:
-    """Split an offset id into the broker's host and the place in its commit log.
+    """Split an offset id into the broker's host and the physical offset in its commit log.
 
     Raises:
         MessageNotFoundError: it is not 32 or 56 hexadecimal digits.

@@ -18,7 +18,7 @@ def milliseconds(what: str, time: Time) -> int:
     """Return ms since 1970, rounded up: what happened before the time stays before it.
 
     A text is ISO 8601; one without a zone is UTC, as in options of Spark and on the command line.
-    A datetime has to have a zone: Python takes one without for the time of this machine's place.
+    A datetime has to have a zone: Python takes one without for this machine's local time.
 
     Raises:
         MessageRefusedError: it is no time; says which argument it was.

@@ -1,8 +1,8 @@
 """The names of all message properties that the code knows.
 
-A property is a text with a name, kept in a record behind its topic. Names that begin with
+A property is a text with a name, kept in a record after its topic. Names that begin with
 `ROCKETPY_` are ours; the others are Apache's (MessageConst) and have its spelling. All values are
-text. docs/storage-format.md has the same table, and a test holds them equal.
+text. docs/storage-format.md has the same table, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REAL_QUEUE = "REAL_QID"  # the queue id there
 RETRY_TOPIC = "RETRY_TOPIC"  # its first topic
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"  # its first message id
 CAUSE = "ROCKETPY_CAUSE"  # why it was sent back
-REPLAYED_FROM = "ROCKETPY_REPLAYED_FROM"  # its place among dead letters: topic/queue/offset
+REPLAYED_FROM = "ROCKETPY_REPLAYED_FROM"  # its position among dead letters: topic/queue/offset
 REPLAY_RUN = "ROCKETPY_REPLAY_RUN"  # the run that replayed it
 
 # Storing.

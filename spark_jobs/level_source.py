@@ -1,8 +1,8 @@
-"""The stream behind the redelivery job: what is due in the delay levels, staged by the tasks.
+"""The stream of the redelivery job: what is due in the delay levels, staged by the tasks.
 
 A task reads its range of a level, makes of it the records that are to be delivered, writes them to
 a staged file of the store, and gives Spark one small row: the messages never pass through the JVM.
-Who gets the rows commits the files. Offsets are the next entry of each level.
+The driver, which gets the rows, commits the files. Offsets are the next entry of each level.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def cut(start: Mapping[str, int], end: Mapping[str, int], task_rows: int) -> lis
     ranges = []
     for level, stop in end.items():
         first = start.get(level, 0)
-        if stop < first:  # to be told what is wrong with it
+        if stop < first:  # so that its task says what is wrong
             ranges.append(LevelRange(int(level), first, stop))
         for at in range(first, stop, task_rows):
             ranges.append(LevelRange(int(level), at, min(at + task_rows, stop)))

@@ -98,8 +98,8 @@ class SparkLog:
 def stop_quietly(spark: SparkSession) -> None:
     """Stop a Spark, or what a signal has left of it.
 
-    pyspark reads updates of accumulators until it is told that the JVM is gone, which it may find
-    out by itself a moment before, with a traceback.
+    pyspark reads updates of accumulators until it knows that the JVM is gone. If it finds that out
+    by itself a moment before, it prints a traceback.
     """
     with suppress(Py4JError, OSError), redirect_stderr(io.StringIO()):
         spark.stop()

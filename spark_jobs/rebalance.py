@@ -1,8 +1,8 @@
 """`rocketpy job rebalance`: the queues of all groups of a store divided anew, on Spark.
 
 Each task takes a slice of the groups and looks at the store itself: members, generations, queues,
-committed offsets. The driver makes what differs the next generations. A group whose generation
-changed meanwhile, because its members were quicker, is left as it is.
+committed offsets. The driver writes the next generation of each group that changes. A group whose
+generation changed meanwhile, because its members were quicker, is left as it is.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Tasks stage what is due (level_source.py); each batch is committed by the driver in one step with
 the marks that say how far delivery has come. The store is the truth, Spark's checkpoint is not: a
-run begins at the store's marks, with a checkpoint of its own that goes with it. So a job that was
-killed at any moment leaves nothing that a next one, or a service, would deliver again. While it
-runs it owns the lease of delivery. Timer messages are few and are delivered by the driver.
+run begins at the store's marks, with a checkpoint of its own that goes with it. So after a job was
+killed, at any moment, no other job or service delivers a message again. While it runs it owns the
+lease of delivery. Timer messages are few and are delivered by the driver.
 """
 
 from __future__ import annotations

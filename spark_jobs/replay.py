@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
 from rocketpy.broker_core.metadata.names import is_system_topic
-from rocketpy.broker_core.retry.journal import Journal, held_journal, read_journal
+from rocketpy.broker_core.retry.journal import Journal, locked_journal, read_journal
 from rocketpy.broker_core.store_path import is_uri
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
@@ -66,10 +66,10 @@ def replay(
     if dry_run:
         trail = ReplayAudit(spark, location, known.id if known else "")
         return _would(trail, trail.without_replayed(letters.frame(spark)), to, limit)
-    with held_journal(letters.root, letters.group, elsewhere) as journal:
+    with locked_journal(letters.root, letters.group, elsewhere) as journal:
         trail = ReplayAudit(spark, location, journal.content.id)
         run = ReplayRun(spark, letters, journal, trail, to, command)
-        finished = run.settle()
+        finished = run.finish_earlier()
         topics = run.go(limit, rate, progress)
     return ReplayResult(
         run_id=run.run_id,
@@ -95,14 +95,14 @@ def check(letters: DeadLetters, to: str | None, limit: int | None, rate: float |
 
 
 def _elsewhere(group: str, asked: str | None, known: Journal | None) -> str | None:
-    """Return where the audit is, if not in the store: one place a group, or nobody knew it all."""
+    """Return where the audit is, if not in the store; a group has one audit, with all of it."""
     if asked is None:
         return known.audit if known else None
-    place = asked if is_uri(asked) else str(Path(asked).absolute())
-    if known is not None and place != known.audit:
+    location = asked if is_uri(asked) else str(Path(asked).absolute())
+    if known is not None and location != known.audit:
         reason = f"replays of group {group!r} are noted in {known.audit or 'the store'}"
         raise MessageRefusedError(f"audit={asked!r}", f"{reason}; leave it out")
-    return place
+    return location
 
 
 def _would(

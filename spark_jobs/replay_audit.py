@@ -1,7 +1,7 @@
 """The audit trail of replays: a Delta table, a row for each message that was brought back.
 
-Rows of a chunk are appended as one transaction, which Delta takes once by its number: a chunk whose
-audit is written again after a crash is there once.
+The rows of a chunk are one transaction, and Delta takes each number once: so a chunk whose audit is
+written again after a crash is in the table once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rocketpy.broker_core.retry.journal import ReplayChunk
 
 _TIME = pa.timestamp("us", tz="UTC")
 _POSITION = ["queue_id", "queue_offset"]
-# Each column, its type, and what it says; docs/retry.md is held equal.
+# Each column, its type, and what it says; a test compares docs/retry.md with it.
 COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
     ("replayed_at", _TIME, "when its chunk was begun"),
     ("run_id", pa.string(), f"the run; copies have it in `{REPLAY_RUN}`"),
     ("command", pa.string(), "by what: the command line, or the call"),
     ("topic", pa.string(), "the dead letters' topic"),
-    ("queue_id", pa.int32(), "its place there"),
-    ("queue_offset", pa.int64(), f"its place there; copies have it in `{REPLAYED_FROM}`"),
+    ("queue_id", pa.int32(), "its queue there"),
+    ("queue_offset", pa.int64(), f"its offset there; copies have all three in `{REPLAYED_FROM}`"),
     ("msg_id", pa.string(), "the id of the dead letter"),
     ("origin_msg_id", pa.string(), "the id of the message that failed first"),
     ("uniq_key", pa.string(), "the producer's id, the same in all copies"),

@@ -1,9 +1,9 @@
 """A run of a replay, chunk by chunk.
 
 The journal notes which messages are to come (broker_core/retry/journal.py), tasks stage copies, the
-driver commits them and appends the audit. Whether a chunk is in the log is known to the store's
-ledger; which messages it held, to the journal until the audit has them. So a run that died, be it
-between commit and audit, is finished by the next one before it looks for more.
+driver commits them and appends the audit. The store's ledger knows whether a chunk is in the log;
+the journal knows which messages it has, until the audit knows them too. So the next run finishes a
+run that died, even between commit and audit, before it looks for more.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ReplayProgress = Callable[[int, int], None]  # done, in all
 
 @dataclass(slots=True)
 class ReplayRun:
-    """One run, which holds the journal."""
+    """One run, which has the journal locked."""
 
     spark: SparkSession
     letters: DeadLetters
@@ -57,8 +57,8 @@ class ReplayRun:
     def _writer(self) -> str:
         return f"replay {self.letters.group}"
 
-    def settle(self) -> int:
-        """Finish what an earlier run left: its chunk is in the log, or it never was begun."""
+    def finish_earlier(self) -> int:
+        """Finish the chunk that an earlier run left; return how many messages it had in the log."""
         chunk = self.journal.content.pending
         if chunk is None:
             return 0

@@ -1,4 +1,4 @@
-"""What the tasks of a replay do: read dead letters by position, stage copies, tell which."""
+"""What the tasks of a replay do: read dead letters by position, stage copies, return which."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class ReplayTasks:
 
     def described(self, positions: Mapping[int, Ints]) -> pa.Table | None:
         """Return which messages these are; those that retention has deleted are left out."""
-        held = dict[int, Ints]()
+        stored = dict[int, Ints]()
         with opened(self._root) as store:
             for queue_id, offsets in positions.items():
                 low, _ = store.queue(self._topic, queue_id).range()
-                held[queue_id] = offsets[offsets >= low]
-        return _table(self._run(None, held))
+                stored[queue_id] = offsets[offsets >= low]
+        return _table(self._run(None, stored))
 
     def _run(
         self, transaction: str | None, positions: Mapping[int, Ints]

@@ -1,8 +1,8 @@
 """Messages of a Delta table back into topics of a store: each once, in order, as fast as allowed.
 
 The table is read at one version, in the order of a column that grows (`commit_log_offset` of a
-backfill). The store's ledger notes with each batch up to where of that column it goes: a run that
-died is gone on with by the same call. See docs/backfill.md.
+backfill). With each batch the store's ledger notes up to which value of that column it goes: the
+same call goes on where a run died. See docs/backfill.md.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def restore(
     `to_topic="orders-2"`, `where="day >= '2026-11-01'"`, `rate=5000`.
 
     Raises:
-        JobRefusedError: an argument is wrong, or the table has not what messages need.
+        JobRefusedError: an argument is wrong, or the table lacks what messages need.
     """
     asked = settings or settings_of(named)
     register(spark)
@@ -87,9 +87,9 @@ class _Restore:
     def run(self, *, dry_run: bool, progress: RestoreProgress) -> RestoreReport:
         began, settings = time.monotonic(), self.settings
         job = settings.job(self.source.name)
-        held = self._position(writer_name("app", _app_id(job), settings.to_topic))
+        position = self._position(writer_name("app", _app_id(job), settings.to_topic))
         order = F.col(settings.order_by)
-        rows = self._rows().where((order >= held) | order.isNull())
+        rows = self._rows().where((order >= position) | order.isNull())
         topics, first, last = self._census(rows)
         batches = self._batches(rows, first, last, sum(topics.values()))
         if not dry_run and batches:
@@ -102,7 +102,7 @@ class _Restore:
             rows=sum(topics.values()),
             topics=topics,
             batches=len(batches),
-            position=held if dry_run or not batches else batches[-1][1],
+            position=position if dry_run or not batches else batches[-1][1],
             is_dry=dry_run,
             seconds=time.monotonic() - began,
         )
@@ -141,8 +141,8 @@ class _Restore:
             F.max(order).alias("last"),
             *([F.max("queue_id").alias("queues")] if "queue_id" in rows.columns else []),
         )
-        told = found.collect()
-        for row in told:
+        counted = found.collect()
+        for row in counted:
             if row["without"]:
                 reason = f"{row['without']:,} rows have no body: it was typed without keep_body"
                 raise JobRefusedError(self.source.name, f"{reason}; choose others with 'where'")
@@ -154,10 +154,10 @@ class _Restore:
             check_target(row["to_topic"])
             if "queue_id" in rows.columns:
                 self._queues[row["to_topic"]] = (row["queues"] or 0) + 1
-        counts = {row["to_topic"]: row["rows"] for row in sorted(told)}
-        if not told:
+        counts = {row["to_topic"]: row["rows"] for row in sorted(counted)}
+        if not counted:
             return counts, 0, -1
-        return counts, min(row["first"] for row in told), max(row["last"] for row in told)
+        return counts, min(row["first"] for row in counted), max(row["last"] for row in counted)
 
     def _batches(
         self, rows: DataFrame, first: int, last: int, total: int
@@ -170,13 +170,13 @@ class _Restore:
         bucket = F.floor((order - first) / width).alias("bucket")
         counts = rows.groupBy(bucket).count().collect()
         return [
-            # Behind the last row there is nothing yet: what comes there later is for a later run.
+            # Nothing is after the last row yet: what comes there later is for a later run.
             (first + number * width, min(first + (number + 1) * width, last + 1), count)
             for number, count in sorted((int(row[0]), int(row[1])) for row in counts)
         ]
 
     def _make_topics(self, rows: DataFrame) -> None:
-        """Make topics that are missing with as many queues as the rows tell; learn the others'."""
+        """Make missing topics with as many queues as the rows need; look up those of the others."""
         if "queue_id" not in rows.columns:
             return
         with open_store(self.store) as opened:

@@ -1,4 +1,4 @@
-"""What a restore is asked for, and what it tells at its end."""
+"""What a restore is asked for, and what it reports at its end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RestoreSettings:
     rate: float | None = None
     order_by: str = "commit_log_offset"
     batch_rows: int = BATCH_ROWS
-    job_name: str | None = None  # None: told by table, condition and topic
+    job_name: str | None = None  # None: made from table, condition, topic and order
 
     def __post_init__(self) -> None:
         if self.rate is not None and not self.rate > 0:
@@ -63,8 +63,8 @@ class RestoreSettings:
 
     def job(self, table: str) -> str:
         """Return the name by which the store's ledger knows the job."""
-        told = [table, self.where, self.to_topic, self.order_by]
-        return self.job_name or f"{crc32(json.dumps(told).encode()):08x}"
+        asked = [table, self.where, self.to_topic, self.order_by]
+        return self.job_name or f"{crc32(json.dumps(asked).encode()):08x}"
 
 
 class RestoreOptions(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """A store's folder, for the jobs that work on one: redelivery, replay, rebalance, restore.
 
-They bring records of a store back into it, or divide its queues, which only its folder lets them
-do. All that they need of the folder's files is here; the backfill's look is backfill/store_log.py.
+They bring records of a store back into it, or divide its queues: that needs the folder itself. All
+that they need of its files is here; what the backfill needs is in backfill/store_log.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def opened(path: Path) -> Iterator[MessageStore]:
 
 
 def locked_folder(path: Path, wait_s: float) -> AbstractContextManager[None]:
-    """Hold a store's lock; waits for it so long.
+    """Hold a store's lock; wait for it up to this time.
 
     Raises:
         StoreLockedError: another process keeps it.

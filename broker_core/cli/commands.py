@@ -1,4 +1,4 @@
-"""How commands are declared, and the one place where errors become a line and an exit code."""
+"""How commands are declared, and the one function where errors become a line and an exit code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the shell offers when Tab is pressed: stores, and the topics and groups of the one named.
 
-It reads a few small files, and answers with nothing where it cannot: a Tab never fails, waits for
+It reads a few small files, and offers nothing if it cannot read them: a Tab never fails, waits for
 a lock, or changes a store.
 """
 
@@ -47,14 +47,14 @@ def complete_group(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _of_store(ctx: typer.Context, incomplete: str, names: Callable[[Path], set[str]]) -> list[str]:
-    # While an option lacks its value, words are not yet told apart: the store is the first.
+    # While an option lacks its value, words are not yet assigned: the store is the first.
     words = [word for word in ctx.args if not word.startswith("-")]
     path = ctx.params.get("path") or (words[0] if words else None)
     if path is None:
         return []
     try:
         return sorted(name for name in names(Path(path)) if name.startswith(incomplete))
-    except Exception:  # a Tab is no place for an error: the command itself will tell it
+    except Exception:  # a Tab shows no error: the command itself will
         return []
 
 

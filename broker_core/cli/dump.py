@@ -72,7 +72,7 @@ def _by_queue(
 
 
 def _starts(from_offset: int | None, ranges: dict[int, tuple[int, int]]) -> dict[int, int] | None:
-    """Return where to start in each queue: one that lacks the asked-for offset has what it has."""
+    """Return where to start in each queue: at the offset asked for, or the nearest that it has."""
     if from_offset is None:
         return None
     return {queue: min(max(from_offset, low), high) for queue, (low, high) in ranges.items()}

@@ -56,7 +56,7 @@ def lag(
     every: Annotated[float, option("SECONDS", "How often --watch looks: 1.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show how many messages groups are behind."""
+    """Show how many messages groups have not read."""
     from rocketpy.broker_core.cli.group_lag import show
 
     show(path, group, topic, watch_s=every if watch else None, as_json=as_json)

@@ -20,7 +20,7 @@ from rocketpy.broker_core.errors import GroupNotFoundError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLag:
-    """How far a group is with one queue; `behind_ms` is the age of the oldest unread message."""
+    """The lag of a group in one queue; `behind_ms` is the age of the oldest unread message."""
 
     group: str
     topic: str
@@ -101,8 +101,8 @@ def _print(lags: list[QueueLag], *, as_json: bool) -> None:
 
 
 def _watch(store: Store, group: str | None, topic: str | None, every_s: float) -> None:
-    # The terminal writes ^C behind the last line. On a full line that makes a new one, and what is
-    # drawn at the end would miss its place by it.
+    # The terminal writes ^C after the last line. On a full line that makes a new one, and what is
+    # drawn at the end would be one line off.
     console = Screen(margin=len("^C "))
     before: dict[tuple[str, str, int], int] = {}
     with Live(console=console, auto_refresh=False) as live:
@@ -130,13 +130,13 @@ def _fitting(
 def _totals(
     queues: list[QueueLag], before: dict[tuple[str, str, int], int], every_s: float
 ) -> list[str | Text]:
-    behind = sum(lag.behind for lag in queues)
+    unread = sum(lag.behind for lag in queues)
     ages = [lag.behind_ms for lag in queues if lag.behind_ms is not None]
     read = sum(lag.offset - before.get((lag.group, lag.topic, lag.queue_id), lag.offset)
                for lag in queues)  # fmt: skip
-    style = "yellow" if behind else ""
+    style = "yellow" if unread else ""
     rest = [_age(max(ages, default=None)), f"{read / every_s:,.0f}" if before else ""]
-    return [f"{len(queues):,}", Text(f"{behind:,}", style), *rest]
+    return [f"{len(queues):,}", Text(f"{unread:,}", style), *rest]
 
 
 def table_of(

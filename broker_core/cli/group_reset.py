@@ -1,4 +1,4 @@
-"""`rocketpy group reset`: what a group reads next, by place, time or distance."""
+"""`rocketpy group reset`: what a group reads next, by name, time or distance."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def reset(
 ) -> None:
     """Set the next offsets of a group, and print them beside those of before."""
     with open_store(path, read_only=dry_run) as store:
-        held = store.queues(topic)
-        if queue_id is not None and queue_id not in held:
-            raise QueueNotFoundError(topic, queue_id, len(held))
+        stored = store.queues(topic)
+        if queue_id is not None and queue_id not in stored:
+            raise QueueNotFoundError(topic, queue_id, len(stored))
         before = store.committed(group, topic)
         after = {
-            queue: _place(store, topic, queue, to, before.get(queue))
-            for queue in held
+            queue: _offset_at(store, topic, queue, to, before.get(queue))
+            for queue in stored
             if queue_id in (None, queue)
         }
         if not dry_run:
@@ -47,13 +47,13 @@ def reset(
     table = plain_table("Queue>", "Before>", "After>", "To read>")
     for queue, at in after.items():
         old = f"{before[queue]:,}" if queue in before else "never read"
-        table.add_row(f"{queue}", old, f"{at:,}", f"{held[queue][1] - at:,}")
+        table.add_row(f"{queue}", old, f"{at:,}", f"{stored[queue][1] - at:,}")
     if dry_run:
         table.caption = "Nothing was changed."
     Screen().print(table)
 
 
-def _place(store: Store, topic: str, queue_id: int, to: str, committed: int | None) -> int:
+def _offset_at(store: Store, topic: str, queue_id: int, to: str, committed: int | None) -> int:
     first, end = store.queues(topic)[queue_id]
     if to == "earliest":
         return first

@@ -42,7 +42,7 @@ def _listed(store: Store) -> list[dict[str, Any]]:
             "topics": sorted({lag.topic for lag in lags if lag.group == name}),
             "behind": sum(lag.behind for lag in lags if lag.group == name),
             "members": len(store.members(name)),
-            "dead_letters": _held(store, dead_letter_topic(name), topics),
+            "dead_letters": _message_count(store, dead_letter_topic(name), topics),
             **_settings(settings.get(name) or GroupConfig(name)),
         }
         for name in names
@@ -57,7 +57,7 @@ def _settings(group: GroupConfig) -> dict[str, Any]:
     }
 
 
-def _held(store: Store, topic: str, known: Container[str]) -> int:
+def _message_count(store: Store, topic: str, known: Container[str]) -> int:
     """Return how many messages a topic holds; none where there is no such topic."""
     if topic not in known:
         return 0

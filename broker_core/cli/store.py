@@ -59,7 +59,7 @@ def dump(
         bool, typer.Option("--scan", help="In the order of the log; needs no queues.")
     ] = False,
     skip_damage: Annotated[
-        bool, typer.Option("--skip-damage", help="With --scan: go on behind damaged bytes.")
+        bool, typer.Option("--skip-damage", help="With --scan: go on after damaged bytes.")
     ] = False,
     _as_json: Annotated[bool, typer.Option("--json", help="It is JSON with or without.")] = False,
 ) -> None:

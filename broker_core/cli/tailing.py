@@ -54,7 +54,7 @@ class _Tail:
     wanted: Wanted
 
     def last(self, lines: int, ends: Ends) -> pa.Table:
-        """Return the newest; where only some count, by the index or further and further back."""
+        """Return the newest; with a filter, from the index or from further and further back."""
         if self.wanted.key is not None:
             by_key = self.store.query(self.topic, key=self.wanted.key, columns=self._columns)
             found = self._shown(by_key.to_batches())
@@ -73,7 +73,7 @@ class _Tail:
             reach *= 8
 
     def between(self, starts: Ends, ends: Ends) -> pa.Table:
-        """Return the messages between two places."""
+        """Return the messages between some offsets of each queue."""
         return self._shown(
             self.store.read(
                 self.topic,
@@ -97,12 +97,14 @@ def _follow(tail: _Tail, seen: Ends, output: _Output) -> None:
     with output.status(tail.topic) as status:
         count, began = 0, time.monotonic()
         while True:
-            held = tail.store.queues(tail.topic)
+            stored = tail.store.queues(tail.topic)
             starts = {
-                queue_id: max(seen.get(queue_id, 0), first) for queue_id, (first, _) in held.items()
+                queue_id: max(seen.get(queue_id, 0), first)
+                for queue_id, (first, _) in stored.items()
             }
             ends = {
-                queue_id: min(end, starts[queue_id] + _MOST) for queue_id, (_, end) in held.items()
+                queue_id: min(end, starts[queue_id] + _MOST)
+                for queue_id, (_, end) in stored.items()
             }
             if starts != ends:
                 found = tail.between(starts, ends)
@@ -113,7 +115,7 @@ def _follow(tail: _Tail, seen: Ends, output: _Output) -> None:
             status.update(f"{tail.topic}: {count_text(count, 'message')}, {rate}")
             seen = ends
             if starts == ends:
-                tail.store._store.wait_for_more(_EVERY_S)  # Apache's broker does not tell
+                tail.store._store.wait_for_more(_EVERY_S)  # Apache's broker wakes nobody
 
 
 class _Output:

@@ -155,5 +155,5 @@ def complain(text: str) -> None:
 def _is_piped() -> bool:
     try:
         return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
-    except (OSError, ValueError):  # there is no file behind it
+    except (OSError, ValueError):  # it is no file
         return False

@@ -13,7 +13,7 @@ made.
   rocketpy topic create shop-store orders           a store with a topic
   rocketpy send shop-store orders hello --tags new  a message
   rocketpy tail shop-store orders -f                messages, as they come
-  rocketpy group lag shop-store --watch             how far groups are behind
+  rocketpy group lag shop-store --watch             the lag of groups
   rocketpy store stat shop-store                    what is in it
   rocketpy store verify shop-store                  is it sound?
   rocketpy doctor                                   is all here that it needs?
@@ -56,7 +56,7 @@ The queues tell it all, so it takes no longer for a billion messages.
 
 VERIFY = """Check every byte of a store, and list all that is wrong.
 
-Each line names the broken rule, the file, the place and what is wrong
+Each line names the broken rule, the file, the offset and what is wrong
 there; with [bold]--json[/bold] each is an object.
 
 [bold]Examples[/bold]
@@ -89,8 +89,8 @@ were compressed are unfolded.
 
 REPAIR = """Rebuild consume queues and index from the commit log.
 
-Damaged places of the log are stepped over: sound messages keep their
-places and their numbers, and what is lost is listed. In its place stands an
+Damaged bytes of the log are stepped over: sound messages keep their physical
+and queue offsets, and what is lost is listed. In its place stands an
 empty message with the property ROCKETPY_LOST, so that every consumer and
 broker gets past it.
 
@@ -189,7 +189,7 @@ Groups need not be made: the first to read or commit makes one as well.
 
 [bold]Exit codes[/bold]: 0 it is there, 2 it could not be made."""
 
-GROUP_LAG = """Show how many messages groups are behind, queue by queue.
+GROUP_LAG = """Show how many messages groups have not read, queue by queue.
 
 "Oldest unread" is how long ago the next message to read was stored.
 

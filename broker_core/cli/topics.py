@@ -57,17 +57,17 @@ def _listed(store: Store, config: TopicConfig) -> dict[str, Any]:
 def describe(path: Path, name: str, *, as_json: bool) -> None:
     """Print all that is known of a topic: settings, queues, groups that read it."""
     with open_store(path, read_only=True) as store:
-        told = _described(store, name)
+        described = _described(store, name)
     if as_json:
-        print_json(told)
+        print_json(described)
         return
     console = Screen()
-    console.print(facts_table(_facts(told)))
+    console.print(facts_table(_facts(described)))
     console.print()
-    console.print(_queues(told["queues"]))
-    if told["groups"]:
+    console.print(_queues(described["queues"]))
+    if described["groups"]:
         table = plain_table("Group", "Behind>")
-        for each in told["groups"]:
+        for each in described["groups"]:
             table.add_row(each["group"], f"{each['behind']:,}")
         console.print()
         console.print(table)
@@ -76,9 +76,9 @@ def describe(path: Path, name: str, *, as_json: bool) -> None:
 def _described(store: Store, name: str) -> dict[str, Any]:
     ranges = store.queues(name)  # raises where there is no such topic
     config = store.topics().get(name)
-    behind: dict[str, int] = {}
+    lags: dict[str, int] = {}
     for lag in measure(store, None, name):
-        behind[lag.group] = behind.get(lag.group, 0) + lag.behind
+        lags[lag.group] = lags.get(lag.group, 0) + lag.behind
     return {
         "topic": name,
         "perm": config.perm if config else None,
@@ -97,21 +97,21 @@ def _described(store: Store, name: str) -> dict[str, Any]:
             }
             for queue_id, (first, end) in ranges.items()
         ],
-        "groups": [{"group": group, "behind": count} for group, count in sorted(behind.items())],
+        "groups": [{"group": group, "behind": count} for group, count in sorted(lags.items())],
     }
 
 
-def _facts(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "topic", told["topic"]
-    yield "messages", f"{told['messages']:,}"
-    if told["perm"] is None:
+def _facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "topic", described["topic"]
+    yield "messages", f"{described['messages']:,}"
+    if described["perm"] is None:
         yield "settings", "none: it is not in topics.json"
         return
-    yield "queues", f"{told['write_queues']:,} to write, {told['read_queues']:,} to read"
-    yield "access", _access(told["perm"])
-    if told["order"]:
+    yield "queues", f"{described['write_queues']:,} to write, {described['read_queues']:,} to read"
+    yield "access", _access(described["perm"])
+    if described["order"]:
         yield "order", "kept while queues come and go"
-    yield from told["attributes"].items()
+    yield from described["attributes"].items()
 
 
 def _queues(queues: list[dict[str, Any]]) -> Table:

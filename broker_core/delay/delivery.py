@@ -1,7 +1,7 @@
 """Bringing due messages to their topics: in rounds, each a commit of what is due in every source.
 
 A round takes a bounded number of messages of each level and of the timer, so that a level with
-endless work does not hold up another; one whose records are damaged is left out of it, and said.
+endless work does not hold up another. A source whose records are damaged is left out and reported.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 it dies, the time runs out and the next one takes over, with the next epoch. All of that happens
 under the store's lock, by a clock that is handed in. An owner that was silent for too long learns
 from `require` that it is not the owner any more. Where the clocks of two machines differ, the next
-one comes early or late; `require`, under the lock, keeps both from doing the same all the same.
+one comes early or late; `require`, under the lock, still keeps both from doing the same.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class Lease:
         """Become the owner.
 
         Raises:
-            LeaseHeldError: another is, and its time is not over.
+            LeaseHeldError: another one is the owner, and its time is not over.
         """
         with self.store.locked():
-            held, now_ms = self.current(), self.store.clock.now_ms()
-            if held is not None and held.owner != self.owner and now_ms < held.expires_ms:
-                left_ms = held.expires_ms - now_ms
-                raise LeaseHeldError(self.store.root, self.what, held.owner, held.kind, left_ms)
-            self._epoch = held.epoch + 1 if held is not None else 0
+            found, now_ms = self.current(), self.store.clock.now_ms()
+            if found is not None and found.owner != self.owner and now_ms < found.expires_ms:
+                left_ms = found.expires_ms - now_ms
+                raise LeaseHeldError(self.store.root, self.what, found.owner, found.kind, left_ms)
+            self._epoch = found.epoch + 1 if found is not None else 0
             self._write(now_ms + self.duration_ms)
 
     def require(self) -> None:
@@ -81,9 +81,9 @@ class Lease:
         Raises:
             LeaseLostError: another has taken over.
         """
-        held = self.current()
-        if held is None or (held.owner, held.epoch) != (self.owner, self._epoch):
-            owner = held.owner if held is not None else "nobody"
+        found = self.current()
+        if found is None or (found.owner, found.epoch) != (self.owner, self._epoch):
+            owner = found.owner if found is not None else "nobody"
             raise LeaseLostError(self.store.root, self.what, owner)
 
     def renew(self) -> None:

@@ -1,7 +1,7 @@
 """The delay levels of a store: what is due, and staging it for delivery.
 
 Store times never go back, so the due times of a level grow from entry to entry: what is due is
-everything up to a place that bisection finds.
+everything up to an offset that bisection finds.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def due_ranges(
     for queue_id in store.stored_queue_ids(SCHEDULE_TOPIC):
         start = mark_of(marks, level_source(queue_id + 1))[0]
         reader = store.queue(SCHEDULE_TOPIC, queue_id)
-        _, held = reader.range()
-        most = held if most_rows is None else min(held, start + most_rows)
-        end = due_end(reader, start, most, now_ms) if start <= held else held
+        _, stored_end = reader.range()
+        most = stored_end if most_rows is None else min(stored_end, start + most_rows)
+        end = due_end(reader, start, most, now_ms) if start <= stored_end else stored_end
         if end != start:
             found.append(LevelRange(queue_id + 1, start, end))
     return found
@@ -70,7 +70,7 @@ def stage_range(store: MessageStore, wanted: LevelRange, transaction: str) -> St
         CorruptStoreError: a record of the range is damaged, or gone.
     """
     reader = store.queue(SCHEDULE_TOPIC, wanted.level - 1)
-    if wanted.end < wanted.start:  # who went on would pass over what is sent next
+    if wanted.end < wanted.start:  # to go on would skip what is sent next
         reason = f"level {wanted.level} is delivered up to there, but ends at {wanted.end}"
         raise CorruptStoreError(reader.queue.files.folder, wanted.start, reason)
     first, _ = reader.range()

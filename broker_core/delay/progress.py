@@ -1,11 +1,11 @@
 """How far delivery has come, and the one step in which it goes on.
 
 For each source of waiting messages, the levels and the timer, a mark says which are delivered. The
-marks are the note of the ledger's writer "delivery": the copies of a step and the marks behind it
+marks are the note of the ledger's writer "delivery": the copies of a step and the marks after it
 are in the store both, or neither. A step says from which marks it was planned and is refused when
-they have moved: two who deliver from one store, whatever went wrong between them, never deliver a
-message twice. Apache's own files (delayOffset.json, timercheck) are read beside the note, as
-Apache's broker may have gone on, and are written after it. Marks only grow.
+they have moved: so two processes that deliver from one store never deliver a message twice.
+Apache's own files (delayOffset.json, timercheck) are read beside the note, as Apache's broker may
+have gone on, and are written after it. Marks only grow.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def publish(store: MessageStore) -> None:
         if levels != store.delay_offsets.all():
             store.delay_offsets.put_all(levels)
         timer = TimerMark(*marks[TIMER])
-        told = TimerCheckpoint(timer.out_ms, timer.begin)
-        if TIMER in ledger.notes.get(WRITER, {}) and store.timer_checkpoint.get() != told:
-            store.timer_checkpoint.put(told, now_ms=store.clock.now_ms())
+        checkpoint = TimerCheckpoint(timer.out_ms, timer.begin)
+        if TIMER in ledger.notes.get(WRITER, {}) and store.timer_checkpoint.get() != checkpoint:
+            store.timer_checkpoint.put(checkpoint, now_ms=store.clock.now_ms())
             for path in (store.root / "timerwheel", *(store.root / "timerlog").glob("*")):
                 path.unlink(missing_ok=True)

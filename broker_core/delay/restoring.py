@@ -1,8 +1,8 @@
-"""From records that waited to records of their own topics: all kept but the place.
+"""From records that waited to records of their own topics: topic, queue and offsets are new.
 
 Topic and queue come from REAL_TOPIC and REAL_QID, which stay among the properties, as Apache leaves
 them; so do body, flags, times and hosts of birth, tries. A record that names no topic that it could
-go to is left out, with a line in the log: one bad message must not hold up those behind it.
+go to is left out, with a line in the log: one bad message must not hold up those after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a message waits for its delay level: in the schedule topic, with its own place noted.
+"""How a message waits for its delay level: in the schedule topic, with its topic and queue noted.
 
 The level is in the property DELAY, counted from 1; level n waits in queue n - 1. Topic and queue
 that it is for are in REAL_TOPIC and REAL_QID, and stay there after delivery, as Apache leaves them.

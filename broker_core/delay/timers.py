@@ -1,9 +1,9 @@
 """Timer messages of a store: which wait, which are due, and staging those for delivery.
 
 The timer topic has them in the order in which they were sent. This keeps, in memory, the second and
-the queue offset of each that waits, sorted, 16 bytes a message; it is made from the queue anew when
-the mark is not the one that it was left at. What names a message to be recalled waits among them,
-for the same second.
+the queue offset of each that waits, sorted, 16 bytes a message. It is made anew from the queue if
+the mark is not where this index left it. What names a message to be recalled waits among them, for
+the same second.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TimerIndex:
     def stage_due(
         self, mark: Mark, *, now_ms: int, most_rows: int, transaction: str
     ) -> StagedMove | None:
-        """Stage what is due behind a mark, `most_rows` at most; None if nothing is."""
+        """Stage what is due after a mark, `most_rows` at most; return None if nothing is."""
         old = TimerMark(*mark)
         self._look(old)
         is_late = self._is_before(old)
@@ -80,10 +80,10 @@ class TimerIndex:
         return staged
 
     def stage_anew(self, mark: Mark, transaction: str) -> StagedMove | None:
-        """Stage all that waits once more, to be stored behind what was delivered before it.
+        """Stage all that waits once more, to be stored after what was delivered before it.
 
-        Then a single entry tells what is done, which is all that Apache's broker can be told.
-        None if it does so already.
+        Then a single entry says what is done: Apache's broker understands no more than that.
+        Return None if a single entry says so already.
         """
         old, store = TimerMark(*mark), self._store
         self._look(old)

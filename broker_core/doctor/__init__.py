@@ -1,1 +1,1 @@
-"""What is wrong with a store, or with the place where it is, and what to do about it."""
+"""What is wrong with a store, or with the disk where it is, and what to do about it."""

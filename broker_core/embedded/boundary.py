@@ -119,7 +119,7 @@ class _Check(NamedTuple):
 
 
 def _checks_of(method: Callable[..., Any]) -> dict[str, _Check | None]:
-    """Return the check of each parameter behind `self`, None for those that have none."""
+    """Return the check of each parameter after `self`, None for those that have none."""
     found: dict[str, _Check | None] = {}
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
         annotation = str(parameter.annotation)
@@ -150,7 +150,7 @@ def _guarded_method(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # What most calls give is known by its types alone, at the speed of sets.
+        # The types of most calls are known: one look into a set is enough.
         if not (
             plain.issuperset(zip(checks, map(type, args)))  # noqa: B905  stops with the shorter
             and plain.issuperset(zip(kwargs, map(type, kwargs.values())))  # noqa: B905

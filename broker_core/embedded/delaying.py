@@ -38,7 +38,7 @@ class Delaying(Sending):
     def hand_over(self) -> None:
         """Leave the store so that Apache's broker, started on it, delivers nothing again.
 
-        Messages with a delivery time that wait behind delivered ones are stored anew. Levels need
+        Messages with a delivery time that wait after delivered ones are stored anew. Levels need
         no more than what deliver_due() does.
 
         Raises:

@@ -60,12 +60,12 @@ class Groups(StoreHandle):
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Note the next offset to read of some queues, durably."""
         self._require_writable("commit")
-        held = self.queues(topic)
+        stored = self.queues(topic)
         for queue_id, offset in offsets.items():
-            if queue_id not in held:
-                raise QueueNotFoundError(topic, queue_id, len(held))
-            if not 0 <= offset <= held[queue_id][1]:
-                raise OffsetOutOfRangeError(topic, queue_id, offset, held[queue_id])
+            if queue_id not in stored:
+                raise QueueNotFoundError(topic, queue_id, len(stored))
+            if not 0 <= offset <= stored[queue_id][1]:
+                raise OffsetOutOfRangeError(topic, queue_id, offset, stored[queue_id])
         with self._store.locked():
             self._store.offsets.commit(group, topic, dict(offsets))
 

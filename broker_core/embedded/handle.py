@@ -1,4 +1,4 @@
-"""What every side of an open store stands on."""
+"""What all sides of an open store have in common."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoreHandle:
         return self._store.config
 
     def queues(self, topic: str) -> dict[int, tuple[int, int]]:
-        """Return the offsets that each queue of a topic holds: first, and behind the last."""
+        """Return the range of offsets stored in each queue of a topic: first, and end."""
         return {
             queue_id: self._store.queue(topic, queue_id).range()
             for queue_id in self._queue_ids(topic)

@@ -1,4 +1,4 @@
-"""Members of consumer groups: who reads a store's topics, and who of them reads which queue."""
+"""Members of consumer groups: who reads a store's topics, and who reads which queue."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Members(StoreHandle):
     ) -> Member:
         """Become a member of a group for as long as the lease is renewed.
 
-        Who joins under a name that lives takes its place, with the queues that it holds.
+        A member that joins under the name of a living one replaces it, and gets its queues.
         """
         self._require_writable("join a group")
         if lease_ms < 1:
@@ -68,7 +68,7 @@ class Members(StoreHandle):
         self._registry.leave(Identity(group, member, self._token))
 
     def follow(self, group: str, member: str) -> Member:
-        """Give up and take queues as the newest generation says; return what is held now.
+        """Give up and take queues as the newest generation says; return the member as it is then.
 
         Call it when what was read is done and its offsets are committed.
 

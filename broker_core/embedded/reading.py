@@ -66,7 +66,7 @@ class Reading(StoreHandle):
         broker left bit maps, messages that do not pass are skipped without a look at the log.
 
         Raises:
-            FilterSyntaxError: `sql` is not understood; points at the place.
+            FilterSyntaxError: `sql` is not understood; points at the mistake.
             ClassFilterError: `where` did not return one boolean per row.
             OffsetOutOfRangeError: `start` is not (any more) in the queue.
             CorruptStoreError: while reading, a record is not what it should be.

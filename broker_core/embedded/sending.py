@@ -43,7 +43,7 @@ class AppendResult:
     """What `append` returns: how many messages, and which offsets of each queue they took."""
 
     count: int
-    queues: dict[int, tuple[int, int]]  # queue id -> first offset, offset behind the last
+    queues: dict[int, tuple[int, int]]  # queue id -> first offset and end
 
 
 @guarded
@@ -72,9 +72,9 @@ class Sending(StoreHandle):
     ) -> Receipt:
         """Store one message; messages of one sharding key go to one queue, in order.
 
-        One with a `delay_level` (from 1 on) or a time to `deliver_at` waits until it is delivered:
-        see deliver_due() and delivering(). A time is ms since 1970, a datetime with its zone, or a
-        text of ISO 8601, which is UTC if it says no zone.
+        A message with a `delay_level` (from 1 on) or a time to `deliver_at` waits until it is
+        delivered: see deliver_due() and delivering(). A time is ms since 1970, a datetime with its
+        zone, or a text of ISO 8601, which is UTC if it says no zone.
 
         Raises:
             TopicNotFoundError, QueueNotFoundError, MessageRefusedError: nothing was stored.
@@ -113,10 +113,10 @@ class Sending(StoreHandle):
                 sys_flag=sys_flag,
             )
         (placed,) = self._store.append_many([draft])
-        offset, place, stored_ms = placed
-        msg_id = offset_id(store_config.store_host, place)
+        offset, physical_offset, stored_ms = placed
+        msg_id = offset_id(store_config.store_host, physical_offset)
         recall_handle = handle.text() if handle else None
-        return Receipt(msg_id, draft.queue[1], offset, place, stored_ms, recall_handle)
+        return Receipt(msg_id, draft.queue[1], offset, physical_offset, stored_ms, recall_handle)
 
     def _as_it_waits(self, message: Message, delay_level: int, deliver_at: Time | None) -> Message:
         if deliver_at is None:

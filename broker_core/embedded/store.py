@@ -42,7 +42,7 @@ def open(
         StoreLockedError: a broker has it open for itself.
         UnsupportedStoreError: it holds messages that we could not read.
         CorruptStoreError: it was damaged in a way that no crash explains.
-        StoreAccessError: the system does not let us: rights, a read-only disk, a file in its place.
+        StoreAccessError: the system does not let us: rights, a read-only disk, a file of its name.
     """
     if flush not in ("sync", "async"):
         raise MessageRefusedError(f"flush={flush!r}", "give 'sync' or 'async'")

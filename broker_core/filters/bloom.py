@@ -47,7 +47,7 @@ class BloomBits:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBits:
-    """The bits of a group, and the messages whose maps tell of its filter: by their store time."""
+    """The bits of a group, and the store times of the messages whose maps are of its filter."""
 
     bits: BloomBits
     after_ms: int
@@ -57,8 +57,8 @@ class RegisteredBits:
         self, stored_ms: npt.NDArray[np.int64], maps: npt.NDArray[np.uint8]
     ) -> npt.NDArray[np.bool_]:
         """Return which messages surely do not pass the group's filter."""
-        is_told = (stored_ms > self.after_ms) & (stored_ms <= self.until_ms)
-        return is_told & ~self.bits.are_set(maps)
+        is_covered = (stored_ms > self.after_ms) & (stored_ms <= self.until_ms)
+        return is_covered & ~self.bits.are_set(maps)
 
 
 def map_size(error_percent: int = ERROR_PERCENT, groups: int = EXPECTED_GROUPS) -> tuple[int, int]:

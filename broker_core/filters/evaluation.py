@@ -2,7 +2,7 @@
 
 Each expression yields a value or null per message, and whether asking it failed: where Apache's
 classes throw, as for a text compared with a number that it is not. A failure counts only where
-Apache would have asked: AND asks no further behind a false, OR behind a true. A constant yields a
+Apache would have asked: AND asks no further after a false, OR after a true. A constant yields a
 scalar, and Arrow spreads it.
 """
 

@@ -1,6 +1,6 @@
 """What may be combined with what: the expressions that Apache's broker refuses as illegal.
 
-Each function builds one kind of expression, or says why it may not be built, with the place.
+Each function builds one kind of expression, or says why it may not be built, and where.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Builder:
         self._sql = sql
 
     def refuse(self, at: int, reason: str) -> FilterSyntaxError:
-        """Return the error that points at a place."""
+        """Return the error that points at an index of the text."""
         return FilterSyntaxError(self._sql, at, reason)
 
     def condition(self, node: Node) -> Node:

@@ -29,7 +29,7 @@ class SqlFilter:
         """Read a filter as Apache's broker does, which ignores what follows a whole expression.
 
         Raises:
-            FilterSyntaxError: it is not understood; points at the place.
+            FilterSyntaxError: it is not understood; points at the mistake.
         """
         self.text = text
         self._node, self._end = _parsed(text)

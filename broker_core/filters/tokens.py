@@ -1,6 +1,6 @@
 """The words of an SQL92 filter, read one by one as RocketMQ's grammar cuts them.
 
-Tokens are made when they are asked for: text behind a whole expression is never looked at, because
+Tokens are made when they are asked for: text after a whole expression is never looked at, because
 Apache's parser does not look at it either. Comments (`-- to the end of the line`, `/* ... */`) are
 blanks; a line comment without a line end is none.
 """
@@ -34,7 +34,7 @@ _KINDS = {"float": FLOAT, "number": NUMBER, "string": STRING, "name": NAME}
 
 
 class Token(NamedTuple):
-    """One word: its kind (a reserved word or a symbol is its own kind), its text, its place."""
+    """One word: its kind (a reserved word or a symbol is its own kind), its text, its index."""
 
     kind: str
     text: str
@@ -56,7 +56,7 @@ class Tokens:
         return self._ahead[ahead]
 
     def next(self) -> Token:
-        """Return the next token and go behind it."""
+        """Return the next token and go past it."""
         token = self.peek()
         del self._ahead[0]
         return token
@@ -81,7 +81,7 @@ class Tokens:
 
 
 def _oddity(sql: str, at: int) -> str:
-    """Say what is wrong with a place where no token begins."""
+    """Say what is wrong at an index where no token begins."""
     if sql[at] == "'":
         return "the text that begins here has no closing quote"
     if sql.startswith("/*", at):

@@ -1,6 +1,6 @@
 """The gate: every message passes here before it is stored, one by one or as columns.
 
-What its queue and the index keep of a message is decided here, and limits are held. Records are
+It decides what queue and index keep of a message, and refuses what breaks a limit. Records are
 drafted and batches are made nowhere else.
 """
 

@@ -1,4 +1,4 @@
-"""From a user's table, or rows, to encoded batches: types checked, queues chosen, limits held.
+"""From a user's table, or rows, to encoded batches: types and limits checked, queues chosen.
 
 Columns: `body` (binary or string), and where present `tags`, `keys` (string or list of strings),
 `properties` (map of strings), `queue_id` or `sharding_key`, `flag`, `born_timestamp`, `delay_level`

@@ -3,8 +3,8 @@
 A message with a delay level waits in the schedule topic, in the queue of its level. One with a
 delivery time waits in the timer topic; Apache's timer wheel counts in whole seconds and never
 delivers early, so the time is rounded: TIMER_OUT_MS is the second whose end the message waits for.
-`delay/scheduling.py` and `delay/timing.py` do the same for one message; a property test holds
-them equal.
+`delay/scheduling.py` and `delay/timing.py` do the same for one message; a property test compares
+them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Delays:
         _refuse_row(is_far, "deliver_at", too_far(longest_s))
 
     def split(self, topic: str, queue_ids: npt.NDArray[np.int32]) -> list[StoredRows]:
-        """Return which rows of a topic are stored where; those that are due wait no more."""
+        """Return which rows of a topic are stored where; rows that are due already do not wait."""
         is_timed = self.deliver_ms > self.now_ms
         plain = np.flatnonzero((self.levels == 0) & ~is_timed)
         parts = [StoredRows(topic=topic, rows=plain, queue_ids=queue_ids[plain])]
@@ -94,7 +94,7 @@ class Delays:
             rows=rows,
             queue_ids=(levels - 1).astype(np.int32),
             delays_ms=np.array(delays, np.int64)[levels - 1],
-            properties={DELAY: _texts(levels), **_place(topic, queue_ids[rows])},
+            properties={DELAY: _texts(levels), **_own_queue(topic, queue_ids[rows])},
         )
 
     def _timed(self, topic: str, queue_ids: npt.NDArray[np.int32], rows: Ints) -> StoredRows:
@@ -106,7 +106,7 @@ class Delays:
             properties={
                 TIMER_DELIVER_MS: _texts(times),
                 TIMER_OUT_MS: _texts(timer_out_ms(times)),
-                **_place(topic, queue_ids[rows]),
+                **_own_queue(topic, queue_ids[rows]),
             },
         )
 
@@ -119,7 +119,7 @@ def too_far(longest_s: int) -> str:
     )
 
 
-def _place(topic: str, queue_ids: npt.NDArray[np.int32]) -> dict[str, pa.Array]:
+def _own_queue(topic: str, queue_ids: npt.NDArray[np.int32]) -> dict[str, pa.Array]:
     names = pa.repeat(pa.scalar(topic, pa.string()), len(queue_ids))
     return {REAL_TOPIC: names, REAL_QUEUE: _texts(queue_ids)}
 

@@ -7,7 +7,7 @@ M3  At every moment of a `save` the main file or the `.bak` is whole.
 M4  Members that we do not know are kept: a document is changed, never made anew from its parts.
 
 Documents are values: shared with the cache, hence never changed in place (see documents.py).
-Any thread or process may load. Knows nothing of what the members mean.
+Any thread or process may load. This module does not know what the members mean.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rocketpy.broker_core.metadata.documents import Document
 log = logging.getLogger(__name__)
 
 # File times move in ticks of some milliseconds, and a freed inode number is given out again: two
-# versions written in one tick can look alike. A version is cached only when its time lay further
-# back than this when it was read.
-SETTLED_AFTER_NS = 100_000_000
+# versions written in one tick can look alike. A version is cached only if it was older than this
+# when it was read.
+CACHEABLE_AFTER_NS = 100_000_000
 
 Signature = tuple[int, int, int]  # inode, time of the last write in ns, size
 
@@ -38,7 +38,7 @@ class Replaces(Protocol):
     """What a config file needs of the disk."""
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Put `data` in the place of `path`: whole or not at all, and durable on return."""
+        """Replace the file at `path` by `data`: whole or not at all, and durable on return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class _Version:
     main: Signature | None
     main_data: bytes | None  # None: the main file is missing, empty or torn
     backup: Signature | None  # looked at only then
-    is_settled: bool
+    is_cacheable: bool
 
 
 class ConfigFile:
@@ -68,9 +68,9 @@ class ConfigFile:
     def load(self) -> Document:
         """Return the current document; unchanged since the last call, it costs one `stat`.
 
-        Falls back to the `.bak`, with a warning in the log, when the main file is missing, empty
-        or torn: as a crash leaves it, and for a moment each save of a running Apache broker does.
-        Raises MetadataError when neither can be understood.
+        Falls back to the `.bak`, with a warning in the log, when the main file is missing, empty or
+        torn. A crash leaves it so, and each save of a running Apache broker for a moment. Raises
+        MetadataError when neither can be understood.
         """
         return self._current().document
 
@@ -86,7 +86,7 @@ class ConfigFile:
 
     def _current(self) -> _Version:
         version = self._version
-        if version is None or not version.is_settled or not self._is_current(version):
+        if version is None or not version.is_cacheable or not self._is_current(version):
             version = self._version = self._read()
         return version
 
@@ -110,7 +110,7 @@ class ConfigFile:
     def _save(self, previous: _Version, document: Document) -> None:
         data = dialect.dumps(document)
         self._version = None
-        # Not over the .bak with a torn main file: until the new one is there, it is all there is.
+        # A torn main file does not replace the .bak, which is the only whole one until then.
         if previous.main_data is not None:
             self._disk.replace(self.backup_path, previous.main_data)
         self._disk.replace(self.path, data)
@@ -121,18 +121,18 @@ class ConfigFile:
         return version.main_data is not None or _signature(self.backup_path) == version.backup
 
     def _read(self) -> _Version:
-        settled_ns = self._now_ns() - SETTLED_AFTER_NS
+        newest_ns = self._now_ns() - CACHEABLE_AFTER_NS
         main, data = _contents(self.path)
         damage: MetadataError | None = None
         if data:
             try:
                 document = _document(data, self.path)
-                return _Version(document, main, data, None, _is_settled(main, settled_ns))
+                return _Version(document, main, data, None, _is_old_enough(main, newest_ns))
             except MetadataError as error:
                 damage = error
         backup, document = self._read_backup(main, damage)
-        is_settled = _is_settled(main, settled_ns) and _is_settled(backup, settled_ns)
-        return _Version(document, main, None, backup, is_settled)
+        is_cacheable = _is_old_enough(main, newest_ns) and _is_old_enough(backup, newest_ns)
+        return _Version(document, main, None, backup, is_cacheable)
 
     def _read_backup(
         self, main: Signature | None, damage: MetadataError | None
@@ -163,8 +163,8 @@ def _document(data: bytes, path: Path) -> Document:
     return document
 
 
-def _is_settled(signature: Signature | None, settled_ns: int) -> bool:
-    return signature is None or signature[1] < settled_ns
+def _is_old_enough(signature: Signature | None, newest_ns: int) -> bool:
+    return signature is None or signature[1] < newest_ns
 
 
 def _signature(path: Path) -> Signature | None:

@@ -1,8 +1,8 @@
 """The SQL filters that groups registered with an Apache broker: `config/consumerFilter.json`.
 
-The broker writes the file every ten seconds; it is only read here. What a group asks for now may
-differ from what it asked when a message came, and the bit maps beside the queues are of that time:
-hence the moments since when, and until when, a filter of the file is known to hold.
+The broker writes the file every ten seconds; it is only read here. A group may ask for something
+else now than when a message came, and the bit maps beside the queues are of that time. So each
+filter of the file has the moments since when, and until when, it is known to be in force.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def _group_topics(
 
 def _checked(group: str, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
     check_group_name(group)
-    check_topic_name(topic, limit=RETRY_TOPIC_NAME_LIMIT)  # how long was settled when it was made
+    check_topic_name(topic, limit=RETRY_TOPIC_NAME_LIMIT)  # its maker checked the length
     checked = {index(queue_id): index(at) for queue_id, at in offsets.items()}
     for queue_id, at in checked.items():
         if queue_id < 0 or at < 0:

@@ -54,7 +54,7 @@ def loads(data: bytes, *, path: Path | str = "(bytes)") -> object:
 def dumps(value: object) -> bytes:
     """Write a value as Apache's broker would; keys that are `int` are written bare.
 
-    Raises TypeError or ValueError for what has no place in the dialect: other keys, NaN, objects.
+    Raises TypeError or ValueError for what the dialect cannot write: other keys, NaN, objects.
     """
     # Half of a surrogate pair has no UTF-8; backslashreplace writes just JSON's escape for it.
     return _text(value, "\n").encode(errors="backslashreplace")

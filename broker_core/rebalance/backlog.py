@@ -1,4 +1,4 @@
-"""By backlog: members get about the same number of unread messages. Ours; Apache has none such.
+"""By backlog: members get about the same number of unread messages. Apache has no such strategy.
 
 A queue weighs its backlog plus one. Each queue stays with its owner and those without one go, the
 heaviest first, to the member with the least load. Only while the most loaded member has more than
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.strategy import Assignment, Queues
 
-TOLERANCE = 0.1  # above the average load: less is not worth that a queue moves
+TOLERANCE = 0.1  # above the average load: for less than that no queue is moved
 
 
 @dataclass(frozen=True, slots=True)

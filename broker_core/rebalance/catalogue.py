@@ -1,6 +1,6 @@
 """The strategies by name, as options, commands and generations write them: `name` or `name:more`.
 
-docs/rebalance.md has the table of them; a test holds the two equal.
+docs/rebalance.md has the table of them; a test compares the two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KnownStrategy(NamedTuple):
 
     name: str
     apache: str  # what Apache's class calls itself
-    argument: str  # what follows behind the colon
+    argument: str  # what follows after the colon
     rule: str
 
 

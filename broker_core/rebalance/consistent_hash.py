@@ -1,7 +1,7 @@
-"""Consistent hash: who joins or leaves moves few queues.
+"""Consistent hash: a member that joins or leaves moves few queues.
 
 Equal to Apache's AllocateMessageQueueConsistentHash (5.5.0) with its own hash: each member has
-places on a ring, and a queue belongs to the next place behind its own.
+places on a ring, and a queue belongs to the member at the next place after its own.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class ConsistentHash:
         points = sorted(ring)
         shares: dict[str, list[MessageQueue]] = {member: [] for member in members}
         for queue in queues:
-            place = bisect_left(points, _queue_hash(queue))
-            shares[ring[points[place % len(points)]]].append(queue)
+            index = bisect_left(points, _queue_hash(queue))
+            shares[ring[points[index % len(points)]]].append(queue)
         return {member: tuple(share) for member, share in shares.items()}
 
 
 @lru_cache(maxsize=64)
 def _ring(members: tuple[str, ...], places: int) -> dict[int, str]:
-    """Return who stands where. One that is named again gets further places, as in Apache's."""
+    """Return the members by their places. One that is named twice gets more, as in Apache's."""
     ring: dict[int, str] = {}
     seen = set[str]()
     for member in members:

@@ -10,13 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.rebalance.strategy import Assignment, Queues, by_place
+from rocketpy.broker_core.rebalance.strategy import Assignment, Queues, by_index
 
 ROOM_MARK = "@"  # between the room and the rest of a name: `room@broker-a`
 
 
 class Averagely:
-    """Each member gets queues that follow each other, the first ones one more if it must be."""
+    """Each member gets queues that follow each other; the first members may get one more."""
 
     def assign(self, queues: Queues, members: Sequence[str]) -> Assignment:
         """Return the share of each member."""
@@ -24,11 +24,11 @@ class Averagely:
             return {}
         least, longer = divmod(len(queues), len(members))
 
-        def share(place: int) -> tuple[MessageQueue, ...]:
-            start = place * least + min(place, longer)
-            return tuple(queues[start : start + least + (place < longer)])
+        def share(index: int) -> tuple[MessageQueue, ...]:
+            start = index * least + min(index, longer)
+            return tuple(queues[start : start + least + (index < longer)])
 
-        return by_place(members, share)
+        return by_index(members, share)
 
 
 class ByCircle:
@@ -36,7 +36,7 @@ class ByCircle:
 
     def assign(self, queues: Queues, members: Sequence[str]) -> Assignment:
         """Return the share of each member."""
-        return by_place(members, lambda place: tuple(queues[place :: len(members)]))
+        return by_index(members, lambda index: tuple(queues[index :: len(members)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class ByConfig:
 
     def assign(self, queues: Queues, members: Sequence[str]) -> Assignment:  # noqa: ARG002
         """Return the share of each member."""
-        return by_place(members, lambda place: tuple(self.table.get(members[place], ())))
+        return by_index(members, lambda index: tuple(self.table.get(members[index], ())))
 
 
 @dataclass(frozen=True, slots=True)
 class ByMachineRoom:
     """Queues of brokers in some rooms are divided averagely; the others are nobody's.
 
-    What is left over by division goes to the first members, behind their own.
+    What is left over by division goes to the first members, after their own.
     """
 
     rooms: Collection[str]
@@ -66,12 +66,12 @@ class ByMachineRoom:
         inside = [queue for queue in queues if self._is_inside(queue)]
         size, left_over = divmod(len(inside), len(members))
 
-        def share(place: int) -> tuple[MessageQueue, ...]:
-            own = inside[place * size : (place + 1) * size]
-            last = size * len(members) + place
-            return (*own, *inside[last : last + (place < left_over)])
+        def share(index: int) -> tuple[MessageQueue, ...]:
+            own = inside[index * size : (index + 1) * size]
+            last = size * len(members) + index
+            return (*own, *inside[last : last + (index < left_over)])
 
-        return by_place(members, share)
+        return by_index(members, share)
 
     def _is_inside(self, queue: MessageQueue) -> bool:
         parts = queue.broker.split(ROOM_MARK)

@@ -6,7 +6,7 @@ What a queue is to a member:
     WAITING  its own by the generation, still held by another: not read yet
     FREE     its own, held by nobody
     HELD     its own, held: read
-    LEAVING  another's by the generation, but still held: its batch in hand is not done
+    LEAVING  another's by the generation, but still held: its batch is not done
 
     FREE     -> HELD      hand_over(): between two batches
     HELD     -> LEAVING   a new generation gives the queue to another
@@ -61,8 +61,8 @@ def queue_state(
 def join(members: Members, newcomer: Member) -> dict[str, Member]:
     """Return the members with a new one.
 
-    One that comes again under its name, a query that was started anew, goes on with what it held:
-    its batch in hand is read again, and nobody else reads these queues meanwhile.
+    A member that comes again under its name, as a query that was started anew, keeps its queues: it
+    reads its last batch again, and nobody else reads these queues meanwhile.
     """
     before = members.get(newcomer.name)
     if before is not None:
@@ -86,7 +86,7 @@ def renew(members: Members, who: Identity, now_ms: int) -> dict[str, Member]:
 
 
 def leave(members: Members, who: Identity) -> dict[str, Member]:
-    """Return the members without one; what it held is free. It must have committed its offsets."""
+    """Return the members without one; its queues are free. It must have committed its offsets."""
     if who.name not in members or members[who.name].token != who.token:
         return dict(members)
     return {name: each for name, each in members.items() if name != who.name}

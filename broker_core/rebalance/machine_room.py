@@ -17,7 +17,7 @@ from rocketpy.broker_core.rebalance.strategy import (
     AllocationStrategy,
     Assignment,
     Queues,
-    by_place,
+    by_index,
 )
 
 _Item = TypeVar("_Item")
@@ -45,10 +45,10 @@ class MachineRoomNearby:
         deserted = sorted(queues_of.keys() - members_of.keys())
         shares += [self.inner.assign(queues_of[room], members) for room in deserted]
 
-        def share(place: int) -> tuple[MessageQueue, ...]:
-            return tuple(queue for each in shares for queue in each.get(members[place], ()))
+        def share(index: int) -> tuple[MessageQueue, ...]:
+            return tuple(queue for each in shares for queue in each.get(members[index], ()))
 
-        return by_place(members, share)
+        return by_index(members, share)
 
 
 def _by_room(items: Iterable[_Item], name: Callable[[_Item], str]) -> dict[str, list[_Item]]:

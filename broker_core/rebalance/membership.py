@@ -1,9 +1,8 @@
 """The members of a consumer group, each with a lease: `rocketpy/members/<group>.json`.
 
-Whoever's lease is over is dead to the others, as each of them sees it (observer.py). A member names
-the queues that it reads (`holds`); no two members hold the same queue, as only handover.py gives
-and takes them.
-Writers hold the store's lock; readers see one whole version.
+A member whose lease is over is dead to the others, as each of them sees it (observer.py). A member
+names the queues that it reads (`holds`); no two members hold the same queue, as only handover.py
+gives and takes them. Writers hold the store's lock; readers see one whole version.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Member:
     holds: frozenset[MessageQueue] = frozenset()
 
     def is_alive(self, now_ms: int) -> bool:
-        """Whether its lease is not over by a clock; that of another machine may be wrong."""
+        """Whether its lease is not over by a clock; the clock of another machine may be wrong."""
         return now_ms < self.until_ms
 
 

@@ -6,7 +6,7 @@ only grows, knows that the lease is over. Its holder knows so earlier, as it cou
 wrote the record.
 
 A member that was never seen to renew its lease is dead as well if by this machine's clock it was
-over more than ten minutes ago: what others left behind long ago is not waited for.
+over more than ten minutes ago: nobody waits for members that died long ago.
 """
 
 from __future__ import annotations
@@ -50,5 +50,5 @@ class Observer:
     def _is_dead(self, group: str, member: Member) -> bool:
         seen = self._seen[group, member.name]
         is_silent = steady_ms(self._clock) - seen.since_ms >= member.lease_ms
-        is_left_behind = self._clock.now_ms() >= member.until_ms + CLOCKS_APART_MS
-        return is_silent or (is_left_behind and not seen.has_changed)
+        is_long_over = self._clock.now_ms() >= member.until_ms + CLOCKS_APART_MS
+        return is_silent or (is_long_over and not seen.has_changed)

@@ -1,7 +1,7 @@
 """Members and generations of a store's groups, read and changed: the door for stores and Spark.
 
 Every change is made under the store's lock, on the newest state, and is durable on return; dead
-members are removed with it. Who is dead is for the observer to say: see observer.py.
+members are removed with it. observer.py decides who is dead.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Registry:
     def renew(self, who: Identity, topics: tuple[str, ...] | None = None) -> Member:
         """Begin the lease of a member again, and note which topics it reads now.
 
-        One whose lease is over, but whom nobody has removed, goes on: its queues are still its own.
+        A member whose lease is over, but which nobody has removed, goes on: it still has its
+        queues.
 
         Raises:
             MemberNotFoundError, MemberReplacedError: it is not a member (any more).
@@ -110,7 +111,7 @@ class Registry:
         return self._change(who.group, edit, keep=who.name)[who.name]
 
     def leave(self, who: Identity) -> None:
-        """Cease to be a member; does nothing for one that is none."""
+        """Cease to be a member; do nothing for one that is none."""
         self._change(who.group, lambda members: handover.leave(members, who))
 
     def hand_over(self, who: Identity) -> Member:

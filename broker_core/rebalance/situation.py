@@ -1,4 +1,4 @@
-"""What a store knows of its groups: who lives, which queues their topics have, how far behind."""
+"""What a store knows of its groups: who lives, which queues their topics have, and the lag."""
 
 from __future__ import annotations
 

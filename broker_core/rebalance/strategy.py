@@ -1,7 +1,7 @@
 """What a strategy is: it divides queues among the members of a group. Pure functions of its input.
 
 Queues and members are sequences whose order counts, as in Apache's clients, which sort both. A
-member that is named twice counts twice in the division and gets the share of its first place.
+member that is named twice counts twice in the division, and gets the share of its first index.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class AllocationStrategy(Protocol):
     """Divides queues among members."""
 
     def assign(self, queues: Queues, members: Sequence[str]) -> Assignment:
-        """Return the share of each member, of those that get nothing too."""
+        """Return the share of each member; it is empty for those that get nothing."""
 
 
 def allocated(
@@ -37,11 +37,11 @@ def allocated(
     return strategy.assign(queues, members).get(member, ())
 
 
-def by_place(
+def by_index(
     members: Sequence[str], share: Callable[[int], tuple[MessageQueue, ...]]
 ) -> Assignment:
-    """Return the share of each member by its (first) place among them."""
-    places: dict[str, int] = {}
-    for place, member in enumerate(members):
-        places.setdefault(member, place)
-    return {member: share(place) for member, place in places.items()}
+    """Return the share of each member by its (first) index among them."""
+    indexes: dict[str, int] = {}
+    for index, member in enumerate(members):
+        indexes.setdefault(member, index)
+    return {member: share(index) for member, index in indexes.items()}

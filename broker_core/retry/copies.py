@@ -1,7 +1,8 @@
 """Copies of stored messages for another topic, column by column.
 
 Body as stored, flags, born time and born host stay; topic, queue, properties and the number of
-tries are given anew. Queue offset, place and store time come when the copy is stored.
+tries are given anew. The copy gets its queue offset, physical offset and store time when it is
+stored.
 """
 
 from __future__ import annotations

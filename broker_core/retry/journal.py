@@ -1,7 +1,7 @@
 """`rocketpy/replays/<group>`: who replays a group's dead letters, and what is under way.
 
-One process at a time holds the journal, by a lock that its death gives up. Before a chunk is
-committed its positions are noted here; whether it is in the log is known to the ledger alone
+One process at a time has the journal locked; its death frees the lock. Before a chunk is committed
+its positions are noted here; only the ledger knows whether it is in the log
 (storage/batches/ledger.py). So whoever comes after a crash knows exactly which messages were
 replayed, and can finish the audit. The journal has an id of its own, which moves with the store.
 """
@@ -28,14 +28,14 @@ from rocketpy.broker_core.storage.layout import REPLAYS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayChunk:
-    """Dead letters that are replayed together: by run, number and place."""
+    """Dead letters that are replayed together: by run, number and position."""
 
     run_id: str
     command: str
     number: int
     to: str | None
     at_ms: int
-    ranges: Mapping[str, Sequence[Sequence[int]]]  # by queue id: first offset, behind the last
+    ranges: Mapping[str, Sequence[Sequence[int]]]  # by queue id: first offset and end
 
     @staticmethod
     def ranges_of(queue_ids: Ints, offsets: Ints) -> dict[str, list[list[int]]]:
@@ -66,7 +66,7 @@ class Journal:
 
 @dataclass(slots=True)
 class ReplayJournal:
-    """The journal of a group's replays; only who holds it writes it."""
+    """The journal of a group's replays; only who has it locked writes it."""
 
     path: Path
     content: Journal
@@ -103,8 +103,8 @@ def read_journal(root: Path, group: str) -> Journal | None:
 
 
 @contextmanager
-def held_journal(root: Path, group: str, audit: str | None) -> Iterator[ReplayJournal]:
-    """Hold the journal of a group; it is made, with the place of its audit trail, if it is missing.
+def locked_journal(root: Path, group: str, audit: str | None) -> Iterator[ReplayJournal]:
+    """Lock the journal of a group; one that is missing is made, and notes where its audit is.
 
     Raises:
         ReplayRunningError: another process has it.

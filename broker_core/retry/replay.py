@@ -69,9 +69,9 @@ class ReplayRule:
         first = block.properties.get(RETRY_TOPIC)
         if first.null_count:
             row = int(np.argmax(first.is_null().to_numpy(zero_copy_only=False)))
-            place = int(block.head["queue_offset"][row])
+            offset = int(block.head["queue_offset"][row])
             reason = f"it has no property {RETRY_TOPIC}; say where it is to go"
-            raise MessageRefusedError(f"the dead letter at offset {place}", reason)
+            raise MessageRefusedError(f"the dead letter at offset {offset}", reason)
         return first
 
     def copies(self, block: RecordBlock) -> Iterator[tuple[EncodedBatch, int]]:
@@ -98,8 +98,8 @@ class ReplayRule:
 
     def _properties(self, block: RecordBlock) -> pa.Array:
         _, rest = take_out(block.properties.as_map(), _LEFT_OUT)
-        place = decode(block, select(["topic", "queue_id", "queue_offset"]), broker="")
-        texts = [column.cast(pa.string()) for column in place.columns]
+        position = decode(block, select(["topic", "queue_id", "queue_offset"]), broker="")
+        texts = [column.cast(pa.string()) for column in position.columns]
         named = {
             REPLAYED_FROM: pc.binary_join_element_wise(*texts, "/"),
             REPLAY_RUN: pa.repeat(pa.scalar(self.run_id, pa.string()), len(block)),

@@ -3,7 +3,7 @@
 As Apache's broker does at CONSUMER_SEND_MSG_BACK (5.5.0): a copy waits in the schedule topic for
 the group's retry topic, longer each time; after `retry_max_times` tries, or if the level is
 negative, a copy goes to the group's dead letters at once. The first topic and the first id stay.
-columns.py does the same for thousands at once; a property test holds them equal.
+columns.py does the same for thousands at once; a property test compares them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIRST_LEVEL = 3  # of the first try; one more with each
 DEAD_LETTER_QUEUES = 1
 CAUSE_LIMIT = 1_000  # characters
 SEPARATORS = "\x01", "\x02"
-# Of the record that is copied: Apache's broker, which does not know it, copies a check sum along.
+# Of the record that is copied. Apache's broker copies a check sum along, as it does not know it.
 LEFT_OUT = CAUSE, CHECKSUM
 # When a message should have been delivered at first: a delay level clears it, as HookUtils does.
 DELIVERY_TIMES = TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS
@@ -73,11 +73,11 @@ class RetryRule:
         return dead_letter_topic(self.group.name)
 
     def is_dead(self, reconsume_times: int) -> bool:
-        """Whether a message that was tried so often again is given up."""
+        """Whether a message is given up after so many further tries."""
         return self.delay_level < 0 or reconsume_times >= self.group.retry_max_times
 
     def level(self, reconsume_times: int) -> int:
-        """Return the level for which a message waits that was tried so often again."""
+        """Return the level for which a message waits after so many further tries."""
         return self.delay_level or FIRST_LEVEL + reconsume_times
 
 
@@ -136,10 +136,10 @@ def cause_text(cause: str | None) -> str:
 def _with_cause(
     properties: Mapping[str, str], cause: str | None, config: StoreConfig
 ) -> Mapping[str, str]:
-    """Add the cause, if there is one and room for it: a message must not fail for the lack."""
+    """Add the cause, if there is one and it fits: a message must not fail for a long cause."""
     text = cause_text(cause)
     if not text:
         return properties
-    told = {**properties, CAUSE: text}
-    size = len(join_properties(told)) + CHECKSUM_SIZE * config.record_checksum
-    return told if size <= config.max_properties_length else properties
+    with_cause = {**properties, CAUSE: text}
+    size = len(join_properties(with_cause)) + CHECKSUM_SIZE * config.record_checksum
+    return with_cause if size <= config.max_properties_length else properties

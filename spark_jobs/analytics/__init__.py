@@ -41,7 +41,7 @@ __all__ = [
     "throughput",
 ]
 
-# Which views an answer reads whole; docs/analytics.md is held equal to it, and it to the plans.
+# Which views an answer reads whole; tests compare it with docs/analytics.md and with the plans.
 READS: dict[str, tuple[str, ...]] = {
     "throughput": ("messages",),
     "message_sizes": ("queues",),

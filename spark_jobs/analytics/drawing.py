@@ -109,11 +109,11 @@ def pareto(rows: Sequence[Row], name: str, title: str, ax: Axes) -> Axes:
     rows = rows[:MOST_BARS]
     many = len({row["topic"] for row in rows}) > 1
     texts = [f"{row['topic']}: {row[name] or '-'}" if many else row[name] or "-" for row in rows]
-    places = range(len(rows))
-    ax.bar(places, [100 * row["share"] for row in rows], 0.7, color=BLUE, label="share")
+    ticks = range(len(rows))
+    ax.bar(ticks, [100 * row["share"] for row in rows], 0.7, color=BLUE, label="share")
     running = [100 * row["cumulative_share"] for row in rows]
-    ax.plot(places, running, color=ORANGE, marker="o", label="cumulative")
-    ax.set_xticks(places, [short(text) for text in texts], rotation=35, ha="right")
+    ax.plot(ticks, running, color=ORANGE, marker="o", label="cumulative")
+    ax.set_xticks(ticks, [short(text) for text in texts], rotation=35, ha="right")
     ax.set_ylim(bottom=0)
     label(ax, title, "", "% of all messages")
     legend(ax)
@@ -144,8 +144,8 @@ def stacked(ax: Axes, rows: Sequence[Row], by: tuple[str, str], title: str) -> A
             ax.barh(range(len(names)), widths, 0.7, left=lefts, color=colour, label=part)
         lefts = [left + width for left, width in zip(lefts, widths, strict=True)]
     _names_down(ax, names)
-    for place, name in enumerate(names):
-        ax.text(totals[name], place, f" {totals[name]:,}", va="center", fontsize=9)
+    for tick, name in enumerate(names):
+        ax.text(totals[name], tick, f" {totals[name]:,}", va="center", fontsize=9)
     ax.margins(x=0.1)
     ax.xaxis.set_major_formatter(COUNT)
     label(ax, title, "messages", "")

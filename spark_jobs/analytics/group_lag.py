@@ -1,4 +1,4 @@
-"""How far groups are behind: now, over time, and since when.
+"""The lag of groups: now, over time, and since when.
 
 A store keeps where groups are, not where they were. So lag over time is of samples that somebody
 takes (`record_lag`); what can be known without them is how much of what waits now waited already
@@ -26,7 +26,7 @@ _SAMPLE = ("consumer_group", *_QUEUE, "committed_offset", "end_offset", "lag", "
 
 
 def lag(spark: SparkSession, store_path: StorePath, now: Time | None = None) -> DataFrame:
-    """Return how far each group is behind in each topic, at the moment of the call.
+    """Return the lag of each group in each topic, at the moment of the call.
 
     Columns: consumer_group, topic, queues (committed so far), messages, bytes, age_seconds (how
     long the oldest message that was not consumed has been waiting). Null if the topic is gone.
@@ -87,9 +87,9 @@ def backlog(
     """Return when the messages came in that a group has not consumed yet.
 
     Columns: start, end, messages, bytes (that came in the window and wait now), backlog (those and
-    all before). The group consumes forward only, so `backlog` is the least that it was behind at
-    the end of a window; how much more it was, nobody noted. It is also the lag that there would
-    have been had it stopped where it is now.
+    all before). The group consumes forward only, so `backlog` is the least lag that it had at the
+    end of a window; nobody noted how much more it was. It is also the lag that there would have
+    been had it stopped where it is now.
 
     Reads `messages` of the topic from the group's offsets on (store_timestamp, store_size).
 
@@ -130,7 +130,7 @@ def record_lag(
     format: str = "parquet",
     clock: Clock | None = None,
 ) -> None:
-    """Append to a table how far every group is behind now, queue by queue.
+    """Append to a table the lag of every group now, queue by queue.
 
     Call it as often as you want to know it, from a scheduler or from `foreachBatch`. Columns:
     sampled_at, consumer_group, topic, broker, queue_id, committed_offset, end_offset, lag,
@@ -158,7 +158,7 @@ def lag_over_time(
     every: str = "1 minute",
     format: str = "parquet",
 ) -> DataFrame:
-    """Return how far a group was behind, of the samples that `record_lag` has taken.
+    """Return the lag of a group over time, from the samples that `record_lag` has taken.
 
     Columns: topic, start, end, messages, age_seconds, samples (how many there are in the window).
     A window has the values of its last sample; one without a sample has no row: what was between

@@ -34,14 +34,14 @@ def hot_tags(
     counts = rows.groupBy("topic", "tag_code").agg(
         F.sum("messages").alias("messages"),
         F.sum("store_size_sum").alias("bytes"),
-        F.max("commit_log_offset_max").alias("place"),
+        F.max("commit_log_offset_max").alias("physical_offset"),
     )
     shared = counts.withColumn("all_messages", F.sum("messages").over(_all()))
     order = F.desc("messages"), F.asc("topic"), F.asc("tag_code")
     top = shared.orderBy(*order).limit(n)
     return top.select(
         "topic",
-        tag_names(views.path)("place").alias("tag"),
+        tag_names(views.path)("physical_offset").alias("tag"),
         *("tag_code", "messages", "bytes"),
         *_shares(*order),
     ).orderBy(*order)
@@ -63,25 +63,25 @@ def hot_keys(
     """
     check_count("n", n)
     views = StoreViews.of(spark, store_path)
-    held = views.counted(
+    counts_by_tag = views.counted(
         "queues", "topic,tag_code", ("commit_log_offset:max",), **views.chosen(topics)
     )
-    total = held.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("all_messages"))
+    total = counts_by_tag.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("all_messages"))
     tags = (
-        held.where("tag_code <> 0")
+        counts_by_tag.where("tag_code <> 0")
         .groupBy("topic", "tag_code")
-        .agg(F.max("commit_log_offset_max").alias("place"))
-        .select("topic", tag_entries(views.path)("place").alias("key_hash"))
+        .agg(F.max("commit_log_offset_max").alias("physical_offset"))
+        .select("topic", tag_entries(views.path)("physical_offset").alias("key_hash"))
     )
-    of_topics = F.broadcast(held.select("topic").distinct())
-    named = views.repeated_hashes().withColumn("topic", topic_names(views.path)("place"))
+    of_topics = F.broadcast(counts_by_tag.select("topic").distinct())
+    named = views.repeated_hashes().withColumn("topic", topic_names(views.path)("physical_offset"))
     counts = named.join(of_topics, "topic", "left_semi")
     order = F.desc("messages"), F.asc("topic"), F.asc("key_hash")
     top = counts.join(F.broadcast(tags), ["topic", "key_hash"], "left_anti").orderBy(*order)
     shared = top.limit(n).crossJoin(F.broadcast(total))
     return shared.select(
         "topic",
-        key_names(views.path)("key_hash", "place").alias("key"),
+        key_names(views.path)("key_hash", "physical_offset").alias("key"),
         *("key_hash", "messages"),
         *_shares(*order),
     ).orderBy(*order)

@@ -1,6 +1,6 @@
-"""Names of hashes: read from one message each, by tasks, through its place in the log.
+"""Names of hashes: read from one message each, by tasks, through its physical offset.
 
-Queues and index keep hashes alone. Each function returns a column function for one store; the name
+Queues and index keep only hashes. Each function returns a column function for one store; the name
 is null where the record is damaged, or gone meanwhile.
 """
 
@@ -23,32 +23,32 @@ ColumnFunction = Callable[..., Column]
 
 
 def tag_names(path: str) -> ColumnFunction:
-    """Return what gives the tag of the message at a place."""
+    """Return what gives the tag of the message at a physical offset."""
 
-    def names(places: pa.Array) -> pa.Array:
-        found = _read(path, places, "tags")
-        return pa.array([found.get(place, {}).get("tags") for place in places.to_pylist()])
+    def names(physical_offsets: pa.Array) -> pa.Array:
+        found = _read(path, physical_offsets, "tags")
+        return pa.array([found.get(at, {}).get("tags") for at in physical_offsets.to_pylist()])
 
     return _function(names, "string")
 
 
 def topic_names(path: str) -> ColumnFunction:
-    """Return what gives the topic of the message at a place."""
+    """Return what gives the topic of the message at a physical offset."""
 
-    def names(places: pa.Array) -> pa.Array:
-        found = _read(path, places, "topic")
-        topics = [found.get(place, {}).get("topic") for place in places.to_pylist()]
+    def names(physical_offsets: pa.Array) -> pa.Array:
+        found = _read(path, physical_offsets, "topic")
+        topics = [found.get(at, {}).get("topic") for at in physical_offsets.to_pylist()]
         return pa.array(topics, pa.string())
 
     return _function(names, "string")
 
 
 def tag_entries(path: str) -> ColumnFunction:
-    """Return what gives the hash under which the index has the tag of the message at a place."""
+    """Return what gives the hash that the index has of the tag of a message."""
 
-    def hashes(places: pa.Array) -> pa.Array:
-        found = _read(path, places, "topic", "tags")
-        rows = [found.get(place, {}) for place in places.to_pylist()]
+    def hashes(physical_offsets: pa.Array) -> pa.Array:
+        found = _read(path, physical_offsets, "topic", "tags")
+        rows = [found.get(at, {}) for at in physical_offsets.to_pylist()]
         return pa.array(
             [
                 index_key_hash(f"{row['topic']}#T#{row['tags']}") if row.get("tags") else None
@@ -61,12 +61,12 @@ def tag_entries(path: str) -> ColumnFunction:
 
 
 def key_names(path: str) -> ColumnFunction:
-    """Return what gives the key of a hash, of the message at a place that has it."""
+    """Return what gives the key of a hash, from a message that has the key."""
 
-    def names(hashes: pa.Array, places: pa.Array) -> pa.Array:
-        found = _read(path, places, "topic", "keys", "uniq_key")
-        pairs = zip(hashes.to_pylist(), places.to_pylist(), strict=True)
-        return pa.array([_key(found.get(place), key_hash) for key_hash, place in pairs])
+    def names(hashes: pa.Array, physical_offsets: pa.Array) -> pa.Array:
+        found = _read(path, physical_offsets, "topic", "keys", "uniq_key")
+        pairs = zip(hashes.to_pylist(), physical_offsets.to_pylist(), strict=True)
+        return pa.array([_key(found.get(at), key_hash) for key_hash, at in pairs])
 
     return _function(names, "string")
 
@@ -81,9 +81,9 @@ def _key(row: dict[str, Any] | None, key_hash: int) -> str | None:
     return next(meant, None)
 
 
-def _read(path: str, places: pa.Array, *columns: str) -> dict[int, dict[str, Any]]:
-    """Return the records by their places; they are as few as the rows of an answer."""
-    wanted = np.unique(places.to_numpy(zero_copy_only=False)).astype(np.int64)
+def _read(path: str, physical_offsets: pa.Array, *columns: str) -> dict[int, dict[str, Any]]:
+    """Return the records by their physical offsets; they are as few as the rows of an answer."""
+    wanted = np.unique(physical_offsets.to_numpy(zero_copy_only=False)).astype(np.int64)
     with opened_views(ReadOptions(path=path)) as views:
         rows = views.at(wanted, ["commit_log_offset", *columns]).to_pylist()
     return {row["commit_log_offset"]: row for row in rows}

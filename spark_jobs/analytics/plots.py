@@ -43,9 +43,9 @@ def size_histogram(answer: Answer, ax: Axes | None = None) -> Axes:
     width = 0.8 / len(names)
     for number, name in enumerate(names):
         counts = {row["from_bytes"]: row["messages"] for row in rows if row["topic"] == name}
-        places = [place + (number - (len(names) - 1) / 2) * width for place in range(len(sizes))]
+        ticks = [tick + (number - (len(names) - 1) / 2) * width for tick in range(len(sizes))]
         heights = [counts.get(size, 0) for size in sizes]
-        ax.bar(places, heights, width, label=name, color=drawing.PALETTE[number])
+        ax.bar(ticks, heights, width, label=name, color=drawing.PALETTE[number])
     ax.set_xticks(range(len(sizes)), [drawing.bytes_text(size) for size in sizes])
     ax.yaxis.set_major_formatter(COUNT)
     drawing.label(
@@ -60,14 +60,14 @@ def message_sizes(answer: Answer, ax: Axes | None = None) -> Axes:
     rows, ax = rows_of(answer, "message_sizes"), axes_of(ax)
     rows = rows[:MOST_BARS]
     marks = ("p50", BLUE, "o"), ("p95", ORANGE, "s"), ("p99", GREEN, "^"), ("max", VERMILION, "D")
-    places = range(len(rows))
-    ax.hlines(places, [r["p50"] for r in rows], [r["max"] for r in rows], color=GREY, zorder=1)
+    ticks = range(len(rows))
+    ax.hlines(ticks, [r["p50"] for r in rows], [r["max"] for r in rows], color=GREY, zorder=1)
     for name, colour, marker in marks:
         values = [row[name] for row in rows]
-        ax.scatter(values, places, label=name, color=colour, marker=marker, zorder=2)
+        ax.scatter(values, ticks, label=name, color=colour, marker=marker, zorder=2)
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter(lambda value, _: drawing.bytes_text(int(value)))
-    ax.set_yticks(places, [drawing.short(row["topic"]) for row in rows])
+    ax.set_yticks(ticks, [drawing.short(row["topic"]) for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     drawing.label(ax, "Sizes of messages by topic", "size of the record", "")
     drawing.legend(ax)
@@ -87,14 +87,14 @@ def hot_keys(answer: Answer, ax: Axes | None = None) -> Axes:
 def key_skew(answer: Answer, ax: Axes | None = None) -> Axes:
     """Draw the messages of each queue, those of its hottest key in another colour."""
     rows, ax = rows_of(answer, "key_skew"), axes_of(ax)
-    places = range(len(rows))
+    ticks = range(len(rows))
     hottest = [row["hottest_messages"] for row in rows]
     rest = [row["messages"] - row["hottest_messages"] for row in rows]
-    ax.bar(places, hottest, 0.7, color=ORANGE, label="of the queue's hottest key")
-    ax.bar(places, rest, 0.7, bottom=hottest, color=BLUE, label="of all other keys")
+    ax.bar(ticks, hottest, 0.7, color=ORANGE, label="of the queue's hottest key")
+    ax.bar(ticks, rest, 0.7, bottom=hottest, color=BLUE, label="of all other keys")
     mean = sum(row["messages"] for row in rows) / len(rows)
     ax.axhline(mean, color="black", linewidth=1, linestyle="--", label="mean of the queues")
-    ax.set_xticks(places, [str(row["queue_id"]) for row in rows])
+    ax.set_xticks(ticks, [str(row["queue_id"]) for row in rows])
     ax.yaxis.set_major_formatter(COUNT)
     drawing.label(ax, "Messages by queue", "queue", "messages")
     drawing.legend(ax)
@@ -102,7 +102,7 @@ def key_skew(answer: Answer, ax: Axes | None = None) -> Axes:
 
 
 def lag(answer: Answer, ax: Axes | None = None) -> Axes:
-    """Draw how many messages each group is behind, with the age of the oldest beside the bar."""
+    """Draw the lag of each group in messages, with the age of the oldest beside the bar."""
     rows, ax = rows_of(answer, "lag"), axes_of(ax)
     rows = [row for row in rows if row["messages"] is not None][:MOST_BARS]
     if not rows:
@@ -111,10 +111,10 @@ def lag(answer: Answer, ax: Axes | None = None) -> Axes:
         f"{drawing.short(row['consumer_group'])}\n{drawing.short(row['topic'])}" for row in rows
     ]
     drawing.bars(ax, names, [row["messages"] for row in rows], BLUE)
-    for place, row in enumerate(rows):
+    for tick, row in enumerate(rows):
         age = f", oldest {drawing.seconds_text(row['age_seconds'])}" if row["messages"] else ""
         text = f" {row['messages']:,}{age}"
-        ax.text(row["messages"], place, text, va="center", fontsize=9)
+        ax.text(row["messages"], tick, text, va="center", fontsize=9)
     ax.set_xlim(0, max(max(row["messages"] for row in rows), 1) * 1.35)
     ax.xaxis.set_major_formatter(COUNT)
     drawing.label(ax, "Lag by group and topic", "messages not yet consumed", "")
@@ -134,7 +134,7 @@ def backlog(answer: Answer, ax: Axes | None = None) -> Axes:
 
 
 def lag_over_time(answer: Answer, ax: Axes | None = None) -> Axes:
-    """Draw how far a group was behind in each topic."""
+    """Draw the lag that a group had in each topic."""
     rows, ax = rows_of(answer, "lag_over_time"), axes_of(ax)
     drawing.lines(ax, rows, "messages", fills=False)
     ax.yaxis.set_major_formatter(COUNT)
@@ -156,9 +156,9 @@ def delay_accuracy(answer: Answer, ax: Axes | None = None) -> Axes:
     rows, ax = rows_of(answer, "delay_accuracy"), axes_of(ax)
     marks = ("p50_ms", "median", BLUE), ("p99_ms", "p99", ORANGE), ("max_ms", "max", VERMILION)
     for number, (column, name, colour) in enumerate(marks):
-        places = [place + (number - 1) * 0.26 for place in range(len(rows))]
+        ticks = [tick + (number - 1) * 0.26 for tick in range(len(rows))]
         heights = [row[column] / 1000 for row in rows]
-        drawn = ax.bar(places, heights, 0.24, color=colour, label=name)
+        drawn = ax.bar(ticks, heights, 0.24, color=colour, label=name)
         ax.bar_label(drawn, fmt="{:.3g}", fontsize=9)
     names = [f"level {row['level']}" if row["kind"] == "level" else "time" for row in rows]
     counts = [f"{name}\n({row['messages']:,})" for name, row in zip(names, rows, strict=True)]

@@ -24,7 +24,7 @@ _SCHEMA = (
     StructType()
     .add("key_hash", IntegerType(), nullable=False)
     .add("messages", LongType(), nullable=False)
-    .add("place", LongType(), nullable=False)  # of the newest
+    .add("physical_offset", LongType(), nullable=False)  # of the newest
 )
 _ENTRIES_OF_TASK = 8_000_000
 
@@ -80,23 +80,23 @@ class RepeatedReader(DataSourceReader):
             )
             del hashes
             found, counts = found[counts > 1], counts[counts > 1]
-            places = np.zeros(len(found), np.int64)
+            physical_offsets = np.zeros(len(found), np.int64)
             for some, at in _entries(views, partition) if len(found) else ():
                 rows = np.minimum(np.searchsorted(found, some), len(found) - 1)
                 is_one = found[rows] == some
-                np.maximum.at(places, rows[is_one], at[is_one])
-        columns = [pa.array(found), pa.array(counts.astype(np.int64)), pa.array(places)]
+                np.maximum.at(physical_offsets, rows[is_one], at[is_one])
+        columns = [pa.array(found), pa.array(counts.astype(np.int64)), pa.array(physical_offsets)]
         yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema(_SCHEMA))
 
 
 def _entries(
     views: Views, part: HashPart
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
-    """Yield hashes and places of the index entries of a part."""
+    """Yield hashes and physical offsets of the index entries of a part."""
     for name in views.index_names():
         for entries in views.index_entries(name):
             hashes = entries.column("key_hash").to_numpy()
-            places = entries.column("commit_log_offset").to_numpy()
-            wanted = (places >= part.start) & (places < part.end)
+            physical_offsets = entries.column("commit_log_offset").to_numpy()
+            wanted = (physical_offsets >= part.start) & (physical_offsets < part.end)
             wanted &= hashes % part.divisor == part.number
-            yield hashes[wanted], places[wanted]
+            yield hashes[wanted], physical_offsets[wanted]

@@ -17,7 +17,7 @@ from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
 
 # Over the queues in ascending order, of which the first are those that have no entry at all.
 _RANKED = """aggregate(
-    transform(array_sort(held), (messages, rank) -> (rank + 1 + queues - size(held)) * messages),
+    transform(array_sort(counts), (count, rank) -> (rank + 1 + queues - size(counts)) * count),
     CAST(0 AS BIGINT), (total, each) -> total + each
 )"""
 
@@ -32,12 +32,12 @@ def queue_skew(spark: SparkSession, store_path: StorePath, topics: Topics = None
     """
     views = StoreViews.of(spark, store_path)
     rows = views.counted("queues", "topic,broker,queue_id", **views.chosen(topics))
-    held = rows.groupBy("topic", "broker", "queue_id").agg(F.sum("messages").alias("held"))
-    by_topic = held.groupBy("topic").agg(
-        F.sum("held").alias("messages"),
-        F.max("held").alias("most"),
-        F.max_by("queue_id", "held").alias("largest_queue"),
-        F.collect_list("held").alias("held"),
+    queue_counts = rows.groupBy("topic", "broker", "queue_id").agg(F.sum("messages").alias("count"))
+    by_topic = queue_counts.groupBy("topic").agg(
+        F.sum("count").alias("messages"),
+        F.max("count").alias("most"),
+        F.max_by("queue_id", "count").alias("largest_queue"),
+        F.collect_list("count").alias("counts"),
     )
     ranked = 2 * F.expr(_RANKED) / (F.col("queues") * F.col("messages"))
     return (
@@ -74,10 +74,12 @@ def key_skew(spark: SparkSession, store_path: StorePath, topic: str) -> DataFram
         F.max_by("key", "count").alias("hottest_key"),
         F.max("count").alias("hottest_messages"),
     )
-    held = rows.groupBy("queue_id").agg(F.count("*").alias("messages"))
+    queue_counts = rows.groupBy("queue_id").agg(F.count("*").alias("messages"))
     everything = Window.partitionBy(F.lit(0))
     found = (
-        _queue_ids(views, topic).join(held, "queue_id", "left").join(by_queue, "queue_id", "left")
+        _queue_ids(views, topic)
+        .join(queue_counts, "queue_id", "left")
+        .join(by_queue, "queue_id", "left")
     ).fillna(0, ["messages", "keys", "hottest_messages"])
     total, mean = F.sum("messages").over(everything), F.avg("messages").over(everything)
     return found.select(

@@ -60,14 +60,14 @@ class StoreViews:
 
     def opened(self) -> AbstractContextManager[Backend]:
         """Open the store on the driver."""
-        return opened(self._place)
+        return opened(self._options)
 
     def opened_views(self) -> AbstractContextManager[Views]:
         """Open what the store has besides messages, on the driver."""
-        return opened_views(self._place)
+        return opened_views(self._options)
 
     @property
-    def _place(self) -> ReadOptions:
+    def _options(self) -> ReadOptions:
         return ReadOptions(path=self.path)
 
     def queues(self, columns: str, **options: str) -> DataFrame:

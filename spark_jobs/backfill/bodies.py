@@ -105,7 +105,7 @@ def _misfits(parsed: Column, text: Column, struct: StructType) -> Column:
 def body_format(
     kind: str, schema: str | Path, *, message: str | None = None, keep: bool = False
 ) -> BodyFormat:
-    """Return the format that options speak of; a schema is a text, or a file that has it.
+    """Return the format that the options name; a schema is a text, or a file that has it.
 
     Raises:
         JobRefusedError: there is no such format, or the schema is none.

@@ -1,6 +1,6 @@
 """Where the log is cut: stretches between records, each of which is one commit of the table.
 
-A chunk is told by where it ends. Cuts need not be the same in another run: a run starts at the end
+The end of a chunk is its name. Cuts need not be the same in another run: a run starts at the end
 of the last chunk that the table has.
 """
 
@@ -42,9 +42,9 @@ def chunks_by_log(log: StoreLog, start: int, end: int, chunk_bytes: int) -> Iter
         names = sample["topic"].unique().to_pylist()
         sizes = sample.group_by("topic").aggregate([("store_size", "sum")]).to_pylist()
         wanted = [name for name in names if log.options.is_wanted(name)]
-        held = sum(row["store_size_sum"] for row in sizes)
+        sampled = sum(row["store_size_sum"] for row in sizes)
         selected = sum(row["store_size_sum"] for row in sizes if row["topic"] in wanted)
-        share = selected / held if held else 1.0
+        share = selected / sampled if sampled else 1.0
         yield BackfillChunk(
             start=start,
             end=stop,
@@ -61,7 +61,7 @@ def chunks_by_queues(
     """Cut a part of the log so that each stretch has about as many bytes of the selected topics."""
     while start < end:
         ahead = _Ahead(log, start, end)
-        stop = ahead.place_of(chunk_bytes)
+        stop = ahead.end_of(chunk_bytes)
         counts = log.counts(start, stop)
         yield BackfillChunk(
             start=start,
@@ -74,7 +74,7 @@ def chunks_by_queues(
 
 
 class _Ahead:
-    """The selected messages behind a place of the log, told by their queues."""
+    """The selected messages from a physical offset on, counted in their queues."""
 
     def __init__(self, log: StoreLog, start: int, end: int) -> None:
         self._log, self._start, self._end = log, start, end
@@ -84,13 +84,13 @@ class _Ahead:
         }
 
     def size(self, stop: int) -> float:
-        """Return about how many bytes they have up to a place."""
+        """Return about how many bytes they have up to a physical offset."""
         counts = self._log.counts(self._start, stop)
         sizes = ((counts[queue][1] - first) * mean for queue, (first, mean) in self._queues.items())
         return sum(sizes, 0.0)
 
-    def place_of(self, size_bytes: int) -> int:
-        """Return up to where they have about so many bytes, between two records."""
+    def end_of(self, size_bytes: int) -> int:
+        """Return where they have about so many bytes: a physical offset between two records."""
         if self.size(self._end) <= size_bytes:
             return self._end
         step = max(1, size_bytes // 64)  # nobody needs it to the byte

@@ -1,6 +1,6 @@
 """What a Delta table says of itself, without a Spark job: asked of Delta's own log in the JVM.
 
-Python's face of Delta tells neither transactions nor, without a job, properties and commits.
+Delta's Python API gives no transactions, and no properties and commits without a job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Delta table of a backfill: made, checked, appended to; it knows how far it is.
+"""The Delta table of a backfill: made, checked, appended to; it knows its position in the log.
 
 I1  The position of a job is the last version of its transaction in the table: the physical offset
     up to which the table holds the store. It and the rows of a chunk are one commit.
@@ -129,7 +129,7 @@ class BackfillTable:
         return json.loads(text) if text else None
 
     def prepare(self, schema: StructType, asked: Mapping[str, Any]) -> None:
-        """Make the table, or see that it takes such rows; note what the job selects."""
+        """Make the table, or check that it takes such rows; note what the job selects."""
         text = json.dumps(asked, sort_keys=True)
         state = self.state()
         if state is None:
@@ -172,11 +172,11 @@ class BackfillTable:
             if field.name not in state.schema.names:
                 reason = f"it has no column {field.name!r}; leave that out, or take another table,"
                 raise JobRefusedError(self.name, f"{reason} or ALTER TABLE … ADD COLUMN")
-            held, given = (
+            present, given = (
                 each[field.name].dataType.simpleString() for each in (state.schema, schema)
             )
-            if held != given:
-                reason = f"its column {field.name!r} is {held}, but messages have {given}"
+            if present != given:
+                reason = f"its column {field.name!r} is {present}, but messages have {given}"
                 raise JobRefusedError(self.name, f"{reason}; take another table")
         if state.partition_columns != PARTITIONS:
             by = ", ".join(state.partition_columns) or "nothing"

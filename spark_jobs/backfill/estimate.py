@@ -48,15 +48,15 @@ class Estimate:
 
 
 def counted(log: StoreLog, start: int, end: int) -> tuple[TopicEstimate, ...]:
-    """Return what the queues tell."""
+    """Return what the queues count."""
     by_topic: dict[str, list[tuple[int, int, list[int]]]] = {}
     for queue, first, last in _ranges(log, start, end):
         sizes = sum(log.sizes(queue, first, last))
         times = (
             [log.stored_at(queue, offset) for offset in (first, last - 1)] if last > first else []
         )
-        held = by_topic.setdefault(queue.topic, [])
-        held.append((last - first, sizes, [time for time in times if time is not None]))
+        queues = by_topic.setdefault(queue.topic, [])
+        queues.append((last - first, sizes, [time for time in times if time is not None]))
     return tuple(
         TopicEstimate(
             topic,
@@ -82,10 +82,10 @@ def _ranges(log: StoreLog, start: int, end: int) -> Iterator[tuple[MessageQueue,
 
 
 def sampled(log: StoreLog, start: int, end: int) -> tuple[TopicEstimate, ...]:
-    """Return what places all over the log tell; queue offsets are not looked at."""
+    """Return an estimate from samples all over the log; queue offsets are not looked at."""
     sample = log.sample(start, end, spots=_SPOTS)
-    held = pc.sum(sample["store_size"]).as_py() or 0
-    if not held:
+    sampled_bytes = pc.sum(sample["store_size"]).as_py() or 0
+    if not sampled_bytes:
         return ()
     stored = sample["store_timestamp"].cast(pa.int64())
     found, selection = [], log.selection
@@ -98,7 +98,7 @@ def sampled(log: StoreLog, start: int, end: int) -> tuple[TopicEstimate, ...]:
     for topic in sorted(filter(log.options.is_wanted, sample["topic"].unique().to_pylist())):
         rows = sample.filter(pc.equal(sample["topic"], topic))
         size = pc.sum(rows["store_size"]).as_py()
-        share = size / held
+        share = size / sampled_bytes
         times = pc.min_max(rows["store_timestamp"].cast(pa.int64())).as_py()
         size_bytes = int((end - start) * share)
         count = round(size_bytes * rows.num_rows / size)

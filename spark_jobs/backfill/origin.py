@@ -22,7 +22,7 @@ def check_origin(
     reached: tuple[int, int],
     known: Mapping[str, Any] | None,
 ) -> None:
-    """Raise unless the log is the one of which the table holds a part.
+    """Raise unless the table holds a part of this log.
 
     `reached` is the table's position, and where the log ends.
     """

@@ -1,7 +1,7 @@
 """Bodies that are Protobuf messages, by a descriptor set: `protoc --descriptor_set_out
 --include_imports`.
 
-A field that is not set is null if it can be told from its default, as of messages and `optional`.
+A field that is not set is null if its type can say so: messages and `optional` fields can.
 """
 
 from __future__ import annotations

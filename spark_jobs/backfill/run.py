@@ -1,8 +1,8 @@
 """A run of a backfill: from the table's position to the end of the log, chunk by chunk.
 
-Before each chunk the table is asked where it is, and the chunk is dropped by Delta itself if it is
-there already: a run that died, at whatever point, is gone on with by the next one. What goes wrong
-is looked into afterwards: retention, damage, or neither.
+Before each chunk the run asks the table for its position, and Delta itself drops a chunk that is
+there already: so the next run goes on where a run died, at whatever point. If a chunk fails, the
+run finds out why afterwards: retention, damage, or neither.
 """
 
 from __future__ import annotations
@@ -86,18 +86,18 @@ class BackfillRun:
         with closing(StoreLog(self.path, self.settings.selection)) as store_log:
             start, end = self._range(store_log)
             by_queues = self._is_by_queues(store_log, end)
-            is_exact = by_queues or store_log.doubt(end) is None
-            tell = counted if is_exact else sampled
+            is_exact = by_queues or store_log.queue_fault(end) is None
+            count = counted if is_exact else sampled
             return Estimate(
                 start=start,
                 end=end,
                 chunks=sum(1 for _ in self._cut(store_log, start, end, by_queues)),
                 is_exact=is_exact,
-                topics=tell(store_log, start, end),
+                topics=count(store_log, start, end),
             )
 
     def _range(self, store_log: StoreLog) -> tuple[int, int]:
-        """Return what of the log is to come into the table."""
+        """Return the part of the log that is to come into the table."""
         known, position = self.table.known(), self.table.position()
         self._check_asked(known)
         begin = store_log.begin()
@@ -128,29 +128,29 @@ class BackfillRun:
         scan = self.settings.scan
         if scan == "commitlog" or (scan == "auto" and not self.settings.selection.topics):
             return False
-        doubt = store_log.doubt(end, is_strict=scan == "auto")
-        if doubt is not None and scan == "queues":
-            raise JobRefusedError(self.path, f"{doubt}; read the log itself: scan='commitlog'")
-        if doubt is not None:
-            log.warning("%s: reading the log itself, because %s", self.path, doubt)
-        return doubt is None
+        fault = store_log.queue_fault(end, is_strict=scan == "auto")
+        if fault is not None and scan == "queues":
+            raise JobRefusedError(self.path, f"{fault}; read the log itself: scan='commitlog'")
+        if fault is not None:
+            log.warning("%s: reading the log itself, because %s", self.path, fault)
+        return fault is None
 
     def _go(self, store_log: StoreLog, start: int, end: int, by_queues: bool) -> int:
-        first, held = start, self.table.position()
+        first, position = start, self.table.position()
         self.progress(0, end - first, 0)
         while start < end:
             for chunk in self._cut(store_log, start, end, by_queues):
-                if (found := self.table.position()) != held:
-                    reason = f"was at {held} and is at {found} now: another run of the job"
+                if (found := self.table.position()) != position:
+                    reason = f"was at {position} and is at {found} now: another run of the job"
                     raise JobRefusedError(self.table.name, f"{reason} is under way; wait for it")
                 if not self._copy(store_log, chunk):
                     break
-                start = held = chunk.end
+                start = position = chunk.end
                 self.progress(start - first, end - first, self._rows)
             else:
                 break
             start = store_log.begin()  # retention was faster
-        return end if held is None else held
+        return end if position is None else position
 
     def _cut(
         self, store_log: StoreLog, start: int, end: int, by_queues: bool
@@ -193,8 +193,8 @@ class BackfillRun:
         self, store_log: StoreLog, chunk: BackfillChunk, cause: Exception | None
     ) -> list[Stretch]:
         """Return the damaged stretches of a chunk that was not read, if they may be skipped."""
-        is_told = cause is None or "is corrupt at" in str(cause)
-        found = store_log.damage(chunk.start, chunk.end) if is_told else []
+        is_damage = cause is None or "is corrupt at" in str(cause)
+        found = store_log.damage(chunk.start, chunk.end) if is_damage else []
         if cause is not None and not found:
             raise cause
         if found and not self.settings.skip_damaged:

@@ -31,8 +31,8 @@ class BackfillSelection:
     """What is not given selects all; RocketMQ's own topics are only taken when they are named.
 
     `since` and `until` are store times: milliseconds, or a text like 2026-01-31T08:00:00Z; `until`
-    itself is left out. `offsets` has the first offset of queues and the one behind the last; queues
-    that it does not name are left out. `log_start` and `log_end` are physical offsets.
+    itself is left out. `offsets` has the first offset and the end of queues; queues that are not
+    in it are left out. `log_start` and `log_end` are physical offsets.
 
     Raises:
         JobRefusedError: one is wrong, or two contradict each other.

@@ -1,4 +1,4 @@
-"""What a backfill is asked for, and what it tells at its end."""
+"""What a backfill is asked for, and what it reports at its end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The driver's look at a store: what there is, which way to read it, where to cut it.
 
-Reads only, without locks, while others write. Damage and retention are told by what is there; a
-look costs a few records, not the log.
+It only reads, without locks, while others write. It finds damage and retention by what is there;
+a look costs a few records, not the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rocketpy.spark_jobs.backfill.selection import BackfillSelection
 
 log = logging.getLogger(__name__)
 
-# A broker's clock may be set back; messages are looked for so much around the times asked for.
+# A broker's clock may be set back; so messages are looked for this much around the times.
 CLOCK_SLACK_MS = 600_000
 _DISPATCH_LOOKS, _DISPATCH_PAUSE_S = 5, 0.05
 _SAMPLED_SIZES = 1_000
@@ -59,7 +59,7 @@ class StoreLog:
         self.path, self.selection = path, selection
         self._backend = StoreBackend(path)
         self.options = ReadOptions.parse({"path": path, **selection.source_options()})
-        # A disk without this file tells no topics; with it, another name is a slip of the pen.
+        # Without this file no topics are known; with it, an unknown name is a slip of the pen.
         if (Path(path) / CONFIG / TopicTable.FILE_NAME).exists():
             known = self._backend.topics()
             for topic in selection.topics:
@@ -72,7 +72,7 @@ class StoreLog:
         self._backend.close()
 
     def file_of(self, physical_offset: int) -> str:
-        """Return the file of the log that has a place."""
+        """Return the file of the log that has a physical offset."""
         size = self._backend.store.config.commit_log_file_size
         return f"{self.path}/{COMMIT_LOG}/{file_name(physical_offset - physical_offset % size)}"
 
@@ -85,7 +85,7 @@ class StoreLog:
         return self._backend.log_end(skip_damage=skip_damage)
 
     def record(self, physical_offset: int) -> int | None:
-        """Return the check sum of the record at a place; None if there is none (any more)."""
+        """Return the check sum of the record that begins there; None if none does (any more)."""
         message = self._message(physical_offset)
         if message is None:
             return None
@@ -93,11 +93,11 @@ class StoreLog:
         return crc32(f"{head}{message.store_timestamp_ms}/".encode() + message.stored_body)
 
     def is_boundary(self, physical_offset: int) -> bool:
-        """Whether a record begins at a place, or the log ends there."""
+        """Whether a record begins at a physical offset, or the log ends there."""
         return self._backend.store.is_boundary(physical_offset)
 
     def stored_ms(self, physical_offset: int, end: int) -> int | None:
-        """Return the store time of the first sound record from a place on."""
+        """Return the store time of the first sound record at or after a physical offset."""
         message = self._message(self._backend.next_record(physical_offset, end))
         return None if message is None else message.store_timestamp_ms
 
@@ -121,8 +121,8 @@ class StoreLog:
         return min(start, end), end
 
     def _at_time(self, time_ms: int, start: int, end: int) -> int:
-        def is_before(place: int) -> bool:
-            stored = self.stored_ms(place, end)
+        def is_before(at: int) -> bool:
+            stored = self.stored_ms(at, end)
             return stored is not None and stored < time_ms
 
         return self._backend.next_record(first_false(is_before, start, end), end)
@@ -142,13 +142,13 @@ class StoreLog:
             for queue_id in backend.store.stored_queue_ids(topic)
         ]
 
-    def doubt(self, end: int, *, is_strict: bool = True) -> str | None:
-        """Return why the queues may not tell of all messages before `end`; None if they do.
+    def queue_fault(self, end: int, *, is_strict: bool = True) -> str | None:
+        """Return why the queues may lack messages before `end`; None if they have all.
 
-        A queue without files may be empty, or lost: that is a doubt if it `is_strict`.
+        A queue without files may be empty, or lost: that is a fault if it `is_strict`.
         """
         for topic in self.topics():
-            reason = self._topic_doubt(topic, is_strict)
+            reason = self._topic_fault(topic, is_strict)
             if reason is not None:
                 return reason
         for _ in range(_DISPATCH_LOOKS):  # a writer may be between the log and its queues
@@ -158,7 +158,7 @@ class StoreLog:
             time.sleep(_DISPATCH_PAUSE_S)
         return f"queues end at {dispatched} of the log, which ends at {end}"
 
-    def _topic_doubt(self, topic: str, is_strict: bool) -> str | None:
+    def _topic_fault(self, topic: str, is_strict: bool) -> str | None:
         store = self._backend.store
         config, ids = store.topic(topic), store.stored_queue_ids(topic)
         wanted = {*range(config.read_queues)} if config and is_strict else {*ids}
@@ -171,7 +171,7 @@ class StoreLog:
         return None
 
     def _dispatched(self) -> int:
-        """Return up to where the log is told of by queues."""
+        """Return the physical offset up to which the queues have entries."""
         ends = [self.begin()]
         store = self._backend.store
         for topic in store.stored_topics():
@@ -211,7 +211,7 @@ class StoreLog:
     # --- the log itself ---------------------------------------------------------------------------
 
     def next_record(self, physical_offset: int, end: int) -> int:
-        """Return where the first sound record from a place on begins, or `end`."""
+        """Return where the first sound record at or after a physical offset begins, or `end`."""
         return min(self._backend.next_record(physical_offset, end), end)
 
     def sample(self, start: int, end: int, *, spots: int) -> pa.Table:
@@ -219,8 +219,8 @@ class StoreLog:
         store, schema = self._backend.store, select(_SAMPLED)
         found = []
         for spot in range(spots):
-            place = self.next_record(start + (end - start) * spot // spots, end)
-            segment = next(store.walk(place, min(place + _SAMPLE_BYTES, end)), None)
+            at = self.next_record(start + (end - start) * spot // spots, end)
+            segment = next(store.walk(at, min(at + _SAMPLE_BYTES, end)), None)
             if segment is not None and segment.block is not None:
                 block = segment.sound_prefix()
                 found.append(decode(block, schema, broker=store.config.broker_name))
@@ -228,21 +228,21 @@ class StoreLog:
 
     def damage(self, start: int, end: int) -> list[Damage]:
         """Return where a stretch of the log has no sound record; reads all of it."""
-        store, found, place = self._backend.store, list[Damage](), start
-        while place < end:
-            for segment in store.walk(place, end):
+        store, found, at = self._backend.store, list[Damage](), start
+        while at < end:
+            for segment in store.walk(at, end):
                 if segment.block is None:
-                    place = segment.end
+                    at = segment.end
                     continue
                 sound = segment.sound_prefix()
                 if len(sound):
-                    place = segment.file_start + int(sound.starts[-1] + sound.sizes[-1])
+                    at = segment.file_start + int(sound.starts[-1] + sound.sizes[-1])
                 if len(sound) < len(segment.block):
                     break
-            if place < end:
-                following = self.next_record(place + 1, end)
-                found.append(Damage(place, following, "no sound record"))
-                place = following
+            if at < end:
+                following = self.next_record(at + 1, end)
+                found.append(Damage(at, following, "no sound record"))
+                at = following
         return found
 
 
@@ -253,7 +253,7 @@ def _gap(queue: ConsumeQueue, log_start: int) -> str | None:
         return "lacks a file between others"
     first = starts[0] // QUEUE_UNIT_SIZE
     unit = queue.unit(first)
-    # Retention keeps the file whose entries are of the oldest records that are held.
+    # Retention keeps the file whose entries are of the oldest records that are left.
     if first and unit is not None and not unit.is_filler and unit.physical_offset > log_start:
         return "lacks its first files"
     return None

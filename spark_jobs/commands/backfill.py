@@ -81,7 +81,7 @@ def backfill(
         bool, typer.Option("--skip-damaged", help="Pass over damaged records.")
     ] = False,
     allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Go on behind what is deleted.")
+        bool, typer.Option("--allow-gaps", help="Go on after what is deleted.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
     as_json: AsJson = False,
@@ -122,7 +122,7 @@ def backfill(
 
 
 def _check(path: Path, settings: dict[str, Any]) -> None:
-    """Say of a store, a topic or a time that cannot be so before Spark starts."""
+    """Refuse a store, a topic or a time that cannot be, before Spark starts."""
     from rocketpy.spark_jobs.backfill.selection import BackfillSelection
     from rocketpy.spark_jobs.backfill.store_log import StoreLog
 
@@ -184,7 +184,7 @@ def _body(kind: str | None, schema: str | None, message: str | None, keep: bool)
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """Show how far it is on stderr, if that is a terminal; time left is told by the log's bytes."""
+    """Show how far it is on stderr, if that is a terminal; the time left is by bytes of the log."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

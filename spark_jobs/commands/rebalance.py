@@ -68,11 +68,11 @@ def rebalance(
             print_json(asdict(outcome))
         return
     console = Screen()
-    told = [outcome for outcome in outcomes if outcome.status != job.SAME]
-    if told:
-        console.print(_table(told[:_MOST_ROWS], dry_run=dry_run))
-    if len(told) > _MOST_ROWS:
-        more = count_text(len(told) - _MOST_ROWS, "more group")
+    changed = [outcome for outcome in outcomes if outcome.status != job.SAME]
+    if changed:
+        console.print(_table(changed[:_MOST_ROWS], dry_run=dry_run))
+    if len(changed) > _MOST_ROWS:
+        more = count_text(len(changed) - _MOST_ROWS, "more group")
         console.print(Text(f"and {more}: --json shows all", style="dim"))
     console.print(_summary(outcomes, dry_run=dry_run))
 

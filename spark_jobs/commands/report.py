@@ -106,7 +106,7 @@ def report(
             try:
                 with waiting.status(f"reading: {section.title.lower()}"):
                     found[name] = _rows(spark, str(path), section, top=top, every=every)
-            except PySparkException as cause:  # damage, say; what needs other files can be told
+            except PySparkException as cause:  # damage, say; the rest needs other files
                 errors[name] = _reason(cause)
             if not as_json:
                 screen.print(_shown(section, found.get(name), errors.get(name)))

@@ -52,7 +52,7 @@ def restore(
     order_by: Annotated[
         str, option("COLUMN", "Whole numbers that grow with each row.")
     ] = "commit_log_offset",
-    job_name: Annotated[str | None, option("NAME", "Else told by the other options.")] = None,
+    job_name: Annotated[str | None, option("NAME", "Without it, made from the others.")] = None,
     version: Annotated[int | None, option("N", "Of the table; the newest without it.")] = None,
     catalog: Annotated[
         bool, typer.Option("--catalog", help="TABLE is a name in the catalog.")
@@ -88,7 +88,7 @@ def restore(
 
 
 def _check(table: str, catalog: bool) -> None:
-    """Say of a folder that is none so before Spark starts."""
+    """Refuse a folder that is no Delta table, before Spark starts."""
     from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 
     if not catalog and not is_uri(table) and not (Path(table) / "_delta_log").is_dir():

@@ -132,31 +132,31 @@ def test_a_topic_that_the_store_does_not_know_is_refused(path: Path, tmp_path: P
 
 
 def test_queues_that_may_lack_messages_are_doubted(path: Path, tmp_path: Path) -> None:
-    def doubt(spoil: Any, *, is_strict: bool = True) -> str | None:
+    def fault(spoil: Any, *, is_strict: bool = True) -> str | None:
         shutil.rmtree(tmp_path / "copy", ignore_errors=True)
         shutil.copytree(path, tmp_path / "copy")
         spoil(tmp_path / "copy" / "consumequeue")
         with closing(
             StoreLog(str(tmp_path / "copy"), BackfillSelection(topics=("orders",)))
         ) as log:
-            return log.doubt(log.end(), is_strict=is_strict)
+            return log.queue_fault(log.end(), is_strict=is_strict)
 
-    assert doubt(lambda _: None) is None
-    assert "without files" in (doubt(shutil.rmtree) or "")
-    assert "without files" in (doubt(lambda queues: shutil.rmtree(queues / "orders" / "1")) or "")
-    assert doubt(lambda queues: shutil.rmtree(queues / "orders" / "1"), is_strict=False) is None
+    assert fault(lambda _: None) is None
+    assert "without files" in (fault(shutil.rmtree) or "")
+    assert "without files" in (fault(lambda queues: shutil.rmtree(queues / "orders" / "1")) or "")
+    assert fault(lambda queues: shutil.rmtree(queues / "orders" / "1"), is_strict=False) is None
     files = sorted((path / "consumequeue" / "orders" / "0").iterdir())
     assert len(files) > 3
 
     def without(number: int) -> Any:
         return lambda queues: (queues / "orders" / "0" / files[number].name).unlink()
 
-    assert "lacks its first files" in (doubt(without(0)) or "")
-    assert "lacks a file between others" in (doubt(without(2)) or "")
+    assert "lacks its first files" in (fault(without(0)) or "")
+    assert "lacks a file between others" in (fault(without(2)) or "")
 
     def cut(queues: Path) -> None:
         for queue in queues.glob("*/*"):
             newest = max(queue.iterdir())
             newest.write_bytes(bytes(newest.stat().st_size))
 
-    assert "of the log, which ends at" in (doubt(cut) or "")
+    assert "of the log, which ends at" in (fault(cut) or "")

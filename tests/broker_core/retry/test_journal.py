@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rocketpy.broker_core.errors import MetadataError, ReplayRunningError
-from rocketpy.broker_core.retry.journal import ReplayChunk, held_journal, read_journal
+from rocketpy.broker_core.retry.journal import ReplayChunk, locked_journal, read_journal
 from rocketpy.broker_core.storage.layout import REPLAYS
 
 CHUNK = ReplayChunk(
@@ -27,10 +27,10 @@ def test_nothing_is_known_of_a_group_that_never_replayed(path: Path) -> None:
 
 
 def test_what_is_under_way_is_found_by_the_next_holder(path: Path) -> None:
-    with held_journal(path, "g", "elsewhere") as journal:
+    with locked_journal(path, "g", "elsewhere") as journal:
         journal.begin(CHUNK)
         first = journal.content
-    with held_journal(path, "g", None) as journal:
+    with locked_journal(path, "g", None) as journal:
         assert journal.content == first == read_journal(path, "g")
         assert (journal.content.audit, journal.content.pending) == ("elsewhere", CHUNK)
         journal.done()
@@ -41,13 +41,13 @@ def test_what_is_under_way_is_found_by_the_next_holder(path: Path) -> None:
 
 def test_a_group_has_one_replay_at_a_time(path: Path) -> None:
     with (
-        held_journal(path, "g", None),
-        held_journal(path, "other", None),
+        locked_journal(path, "g", None),
+        locked_journal(path, "other", None),
         pytest.raises(ReplayRunningError, match="'g' are being replayed"),
-        held_journal(path, "g", None),
+        locked_journal(path, "g", None),
     ):
         pass
-    with held_journal(path, "g", None):
+    with locked_journal(path, "g", None):
         pass
 
 
