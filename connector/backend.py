@@ -180,7 +180,7 @@ class Views(Protocol):
         """Yield the entries of one index file; none if it is gone meanwhile."""
 
     def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
-        """Return one of the small views; messages wait up to `now_ms`, or up to now."""
+        """Return one of the small views; ages count up to `now_ms`, or to now."""
 
     def group_names(self, topic: str | None = None) -> set[str]:
         """Return the groups that committed offsets, of a topic or of any."""

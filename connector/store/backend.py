@@ -271,7 +271,7 @@ class StoreBackend(LogBackend):
         return views.index_entries(self, name)
 
     def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
-        """Return one of the small views; messages wait up to `now_ms`, or up to now."""
+        """Return one of the small views; ages count up to `now_ms`, or to now."""
         return views.groups(self, now_ms) if view == "groups" else views.topics(self)
 
     def group_names(self, topic: str | None = None) -> set[str]:

@@ -86,7 +86,7 @@ def index_entries(backend: StoreBackend, name: str) -> Iterator[pa.RecordBatch]:
 
 
 def groups(backend: StoreBackend, now_ms: float | None = None) -> pa.RecordBatch:
-    """Return what each group committed, and its lag; they wait up to `now_ms`, or up to now."""
+    """Return what each group committed, and its lag; ages count up to `now_ms`, or to now."""
     rows = []
     now_ms = time.time() * 1000 if now_ms is None else now_ms
     stored: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
