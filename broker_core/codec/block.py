@@ -86,8 +86,8 @@ class RecordBlock:
         self.body_at = foot_at + FOOT.itemsize
         self._require(self.body_at + 3 <= ends, "its size is smaller than its header")
         whole = self._header
-        self.tail = rows_at(self.data, foot_at, FOOT) if whole is None else whole[_FOOT_NAMES]
-        self.body_lengths = self.tail["body_length"].astype(np.int64)
+        self.foot = rows_at(self.data, foot_at, FOOT) if whole is None else whole[_FOOT_NAMES]
+        self.body_lengths = self.foot["body_length"].astype(np.int64)
         body_end = self.body_at + self.body_lengths
         self._require((self.body_lengths >= 0) & (body_end + 3 <= ends), "its body length is wrong")
         topic_lengths = rows_at(self.data, body_end, _U1).astype(np.int64)

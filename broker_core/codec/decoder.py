@@ -109,8 +109,8 @@ def _from_head(field: str, dtype: npt.DTypeLike) -> Callable[[RecordBlock], pa.A
     return lambda block: pa.array(block.head[field].astype(dtype))
 
 
-def _from_tail(field: str, dtype: npt.DTypeLike) -> Callable[[RecordBlock], pa.Array]:
-    return lambda block: pa.array(block.tail[field].astype(dtype))
+def _from_foot(field: str, dtype: npt.DTypeLike) -> Callable[[RecordBlock], pa.Array]:
+    return lambda block: pa.array(block.foot[field].astype(dtype))
 
 
 def _timestamps(values: np.ndarray) -> pa.Array:
@@ -130,11 +130,11 @@ _COLUMNS: dict[str, Callable[[RecordBlock], pa.Array]] = {
     "store_host": lambda block: _hosts(block, SysFlag.STORE_HOST_V6),
     "msg_id": _msg_ids,
     "uniq_key": lambda block: block.properties.get(UNIQ_KEY),
-    "reconsume_times": _from_tail("reconsume_times", np.int32),
+    "reconsume_times": _from_foot("reconsume_times", np.int32),
     "flag": _from_head("flag", np.int32),
     "sys_flag": _from_head("sys_flag", np.int32),
     "commit_log_offset": _from_head("physical_offset", np.int64),
     "store_size": _from_head("total_size", np.int32),
     "body_crc": _from_head("body_crc", np.int32),
-    "prepared_transaction_offset": _from_tail("prepared_transaction_offset", np.int64),
+    "prepared_transaction_offset": _from_foot("prepared_transaction_offset", np.int64),
 }

@@ -49,7 +49,7 @@ def sent_back_batches(
     `queue_ids` are of the retry topic. The tag codes of messages that wait are their delays in ms:
     when they are due is known when they are stored.
     """
-    times = block.tail["reconsume_times"].astype(np.int64)
+    times = block.foot["reconsume_times"].astype(np.int64)
     is_dead = (times >= rule.group.retry_max_times) | (rule.delay_level < 0)
     for rows, build in ((~is_dead, _waiting), (is_dead, _dead)):
         at = np.flatnonzero(rows)

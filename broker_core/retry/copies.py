@@ -68,7 +68,7 @@ def _headers(
     headers = np.zeros(len(block), HEADERS[_BORN_HOST_V6 if is_v6[0] else 0])
     for name in ("body_crc", "flag", "born_timestamp"):
         headers[name] = block.head[name]
-    headers["body_length"] = block.tail["body_length"]
+    headers["body_length"] = block.foot["body_length"]
     headers["queue_id"], headers["reconsume_times"] = queue_ids, reconsume_times
     headers["sys_flag"] = block.sys_flags & ~_STORE_HOST_V6
     headers["born_host"] = rows_at(block.data, born_at, headers.dtype["born_host"])
