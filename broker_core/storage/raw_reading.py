@@ -130,7 +130,7 @@ class RawReader(QueueReader):
             if rows.size:
                 yield from self._views_of_file(physical[rows], sizes[rows], offsets[rows])
 
-    def _views_of_file(self, physical: Ints, sizes: Ints, offsets: Ints) -> Iterator[memoryview]:
+    def _views_of_file(self, physical: Ints, sizes: Ints, offsets: Ints) -> list[memoryview]:
         file_start = self._parts.log.files.start_of(int(physical[0]))
         data = self._parts.log.data_at(file_start)
         path = self._parts.log.files.folder / file_name(file_start)
@@ -152,8 +152,9 @@ class RawReader(QueueReader):
         ends = starts + sizes
         first_rows = np.flatnonzero(np.append(True, starts[1:] != ends[:-1]))
         last_rows = np.append(first_rows[1:], len(starts)) - 1
-        for first, last in zip(starts[first_rows].tolist(), ends[last_rows].tolist(), strict=True):
-            yield data.data[first:last]
+        spans = zip(starts[first_rows].tolist(), ends[last_rows].tolist(), strict=True)
+        memory = data.data
+        return [memory[first:last] for first, last in spans]
 
 
 def log_bytes(parts: StoreParts, start: int, most: int) -> memoryview:

@@ -1,4 +1,4 @@
-"""A second place that holds messages: queues of two brokers, in memory."""
+"""A second backend: queues of two brokers, in memory."""
 
 from __future__ import annotations
 
