@@ -171,7 +171,7 @@ class UniqueKeys:
 
     def next(self) -> str:
         """Return a key that no other call on any machine returns."""
-        elapsed_ms = int(time.time() * 1000) - self._month_start_ms
+        elapsed_ms = time.time_ns() // 1_000_000 - self._month_start_ms
         if elapsed_ms >= 31 * 86_400_000:
             self._month_start_ms = _month_start_ms(time.time())
         return f"{self._fixed}{elapsed_ms & 0xFFFFFFFF:08X}{next(self._counter) & 0xFFFF:04X}"

@@ -25,6 +25,7 @@ from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
 
 _entry = QUEUE_UNIT_STRUCT.pack
+_tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
 
 Records = list[tuple[int, bytes | memoryview]]  # physical offset, and records that share a file
 
@@ -114,9 +115,9 @@ class DraftsAppend:
                 number = self.starts[queue] + len(entries)
                 code = draft.code_at(stored_ms) if draft.delay_ms else draft.tag_code
                 entries.append(_entry(end, size, code))
-                self.ends[queue] = QueueEnd(number + 1, end)
+                self.ends[queue] = _tuple(QueueEnd, (number + 1, end))
             run.append(draft.at(number, end, stored_ms))
-            self.placed.append(PlacedOne(number, end, stored_ms))
+            self.placed.append(_tuple(PlacedOne, (number, end, stored_ms)))
             end += size
         records.append((run_at, b"".join(run)))
         self.end = end
