@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.protocol.errors import FrameError, HeaderError
     from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
     from rocketpy.broker_core.storage.identity import OtherStoreError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
@@ -75,8 +76,10 @@ __all__ = [
     "DeliveryMovedError",
     "DiskFullError",
     "FilterSyntaxError",
+    "FrameError",
     "GroupNameError",
     "GroupNotFoundError",
+    "HeaderError",
     "JobRefusedError",
     "LeaseHeldError",
     "LeaseLostError",
@@ -119,6 +122,8 @@ __all__ = [
 
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
+    "FrameError": "rocketpy.broker_core.protocol.errors",
+    "HeaderError": "rocketpy.broker_core.protocol.errors",
     "StorePathError": "rocketpy.broker_core.store_path",
     "StaleBatchError": "rocketpy.broker_core.storage.batches.ledger",
     "OtherStoreError": "rocketpy.broker_core.storage.identity",

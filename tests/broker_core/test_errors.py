@@ -53,6 +53,8 @@ SAMPLES: dict[str, Any] = {
     "last": 7,
     "host": "worker-3",
     "found": "no store",
+    "header": "PullMessageRequestHeader",
+    "field": "queueId",
 }
 BASES = {"NameRefusedError", "RocketPyError", "StoreError", "UnknownNameError"}
 

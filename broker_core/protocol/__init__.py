@@ -1,0 +1,1 @@
+"""The remoting protocol without sockets: bytes in, values out."""

@@ -1,0 +1,56 @@
+"""Frames on a connection: four bytes of length, and as many bytes as it says.
+
+F1  A frame is given when it is whole, once, however the bytes of a connection are cut.
+F2  What is kept of a frame that is not whole is never more than the largest frame.
+F3  A length that no frame can have ends the connection; frames before it are given.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from rocketpy.broker_core.protocol.errors import FrameError
+
+LENGTH = struct.Struct(">i")
+MOST_BYTES = 16 << 20  # as Apache's decoder
+_LEAST_BYTES = 4  # the word with kind and length of the header
+
+
+class FrameReader:
+    """Cuts the bytes of one connection into frames."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._chunks: list[bytes] = []  # of a frame that is not whole
+        self._size, self._wanted = 0, LENGTH.size
+        self.failure: FrameError | None = None  # why nothing more will come
+
+    def receive(self, data: bytes) -> list[memoryview]:
+        """Return the frames that are whole with these bytes, each without its length."""
+        if self.failure is not None:
+            return []
+        self._chunks.append(data)
+        self._size += len(data)
+        if self._size < self._wanted:  # to join the chunks each time would take long
+            return []
+        whole = data if len(self._chunks) == 1 else b"".join(self._chunks)
+        view, at, frames = memoryview(whole), 0, list[memoryview]()
+        while True:
+            self._wanted = LENGTH.size
+            if len(whole) - at < LENGTH.size:
+                break
+            (length,) = LENGTH.unpack_from(whole, at)
+            if not _LEAST_BYTES <= length <= self._most_bytes:
+                reason = f"a frame of {length} bytes; {_LEAST_BYTES} to {self._most_bytes} are fine"
+                self.failure = FrameError(reason)
+                self._chunks, self._size = [], 0
+                return frames
+            end = at + LENGTH.size + length
+            if end > len(whole):
+                self._wanted = LENGTH.size + length
+                break
+            frames.append(view[at + LENGTH.size : end])
+            at = end
+        rest = whole[at:]
+        self._chunks, self._size = [rest] if rest else [], len(rest)
+        return frames

@@ -1,0 +1,122 @@
+"""Typed headers: the fields of a request or an answer, as texts on the wire and as values here.
+
+A header is a dataclass. The name of a field on the wire is that of the attribute in camel case,
+unless wire() gives another one; its kind is that of the annotation: str, int or bool, and `| None`
+where it may be missing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from rocketpy.broker_core.protocol.errors import HeaderError
+
+_Header = TypeVar("_Header", bound="Header")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_WIRE = "wire"
+
+
+def wire(name: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """Return a field that has another name on the wire."""
+    return dataclasses.field(default=default, metadata={_WIRE: name})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Header:
+    """The fields of a request or an answer."""
+
+    JAVA: ClassVar[str]  # the name of Apache's class for it
+
+    @classmethod
+    def decode(cls: type[_Header], fields: Mapping[str, str]) -> _Header:
+        """Return the header that fields say; those that it does not know are passed over.
+
+        Raises:
+            HeaderError: a field is missing, or is not of its kind.
+        """
+        values = {}
+        for field in layout_of(cls):
+            text = fields.get(field.wire_name)
+            if text is not None:
+                values[field.attribute] = field.parse(cls.JAVA, field.wire_name, text)
+            elif field.is_required:
+                raise HeaderError(cls.JAVA, field.wire_name, "is missing")
+        return cls(**values)
+
+    def encode(self) -> dict[str, str]:
+        """Return the fields as texts, without those that are None."""
+        found = {}
+        for field in layout_of(type(self)):
+            value = getattr(self, field.attribute)
+            if value is not None:
+                found[field.wire_name] = field.show(value)
+        return found
+
+
+class FieldLayout(NamedTuple):
+    """How a field is written."""
+
+    attribute: str
+    wire_name: str
+    kind: type
+    is_required: bool
+    parse: Callable[[str, str, str], Any]  # of header, name and text
+    show: Callable[[Any], str]
+
+
+_layouts: dict[type[Header], tuple[FieldLayout, ...]] = {}
+
+
+def layout_of(header: type[Header]) -> tuple[FieldLayout, ...]:
+    """Return how the fields of a header are written."""
+    known = _layouts.get(header)
+    if known is None:
+        known = _layouts[header] = tuple(_layout(header))
+    return known
+
+
+def _layout(header: type[Header]) -> Iterator[FieldLayout]:
+    hints = typing.get_type_hints(header)
+    for field in dataclasses.fields(header):
+        hint = hints[field.name]
+        if isinstance(hint, types.UnionType):
+            (hint,) = (each for each in hint.__args__ if each is not type(None))
+        parse, show = _KINDS[hint]
+        name = field.metadata.get(_WIRE) or _camel_case(field.name)
+        is_required = field.default is dataclasses.MISSING
+        yield FieldLayout(field.name, name, hint, is_required, parse, show)
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _parse_text(header: str, name: str, text: str) -> str:
+    del header, name
+    return text
+
+
+def _parse_whole(header: str, name: str, text: str) -> int:
+    if _WHOLE.fullmatch(text):
+        number = int(text)
+        if -(1 << 63) <= number < 1 << 63:
+            return number
+    raise HeaderError(header, name, f"is {text!r:.40}, not a whole number of 64 bits")
+
+
+def _parse_truth(header: str, name: str, text: str) -> bool:
+    del header, name
+    return text.lower() == "true"  # as Java has it
+
+
+_KINDS: dict[type, tuple[Callable[[str, str, str], Any], Callable[[Any], str]]] = {
+    str: (_parse_text, str),
+    int: (_parse_whole, str),
+    bool: (_parse_truth, lambda value: "true" if value else "false"),
+}

@@ -1,0 +1,1 @@
+"""The typed headers of requests and their answers, a file for each subject."""

@@ -1,0 +1,149 @@
+"""Clients, the groups they are in, and the queues they lock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.headers import wire
+from rocketpy.broker_core.protocol.requests.request import Answer, Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heartbeat(Request):
+    """A client lives; the body has its groups and subscriptions."""
+
+    JAVA = "HeartbeatRequestHeader"
+    CODES = (RequestCode.HEART_BEAT,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnregisterClient(Request):
+    """A client leaves a group."""
+
+    JAVA = "UnregisterClientRequestHeader"
+    CODES = (RequestCode.UNREGISTER_CLIENT,)
+
+    client_id: str = wire("clientID")
+    producer_group: str | None = None
+    consumer_group: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetConsumerList(Request):
+    """Who is in a group."""
+
+    JAVA = "GetConsumerListByGroupRequestHeader"
+    CODES = (RequestCode.GET_CONSUMER_LIST_BY_GROUP,)
+
+    consumer_group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotifyConsumersChanged(Request):
+    """A broker tells a client that somebody joined its group, or left."""
+
+    JAVA = "NotifyConsumerIdsChangedRequestHeader"
+    CODES = (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,)
+
+    consumer_group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockQueues(Request):
+    """Have queues for one client alone; the body says which."""
+
+    JAVA = "LockBatchMqRequestHeader"
+    CODES = (RequestCode.LOCK_BATCH_MQ,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnlockQueues(Request):
+    """Leave queues to others; the body says which."""
+
+    JAVA = "UnlockBatchMqRequestHeader"
+    CODES = (RequestCode.UNLOCK_BATCH_MQ,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetAllGroups(Request):
+    """The settings of groups, some at a time."""
+
+    JAVA = "GetAllSubscriptionGroupRequestHeader"
+    CODES = (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,)
+
+    group_seq: int | None = None  # a 5.5 client says it always, older ones never
+    data_version: str | None = None
+    max_group_num: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllGroupsAnswer(Answer):
+    """How many groups there are."""
+
+    JAVA = "GetAllSubscriptionGroupResponseHeader"
+
+    total_group_num: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteGroup(Request):
+    """Delete a group's settings, and its offsets if that is asked for."""
+
+    JAVA = "DeleteSubscriptionGroupRequestHeader"
+    CODES = (RequestCode.DELETE_SUBSCRIPTIONGROUP,)
+
+    group_name: str
+    clean_offset: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetConsumerConnections(Request):
+    """The clients of a consumer group, with their subscriptions."""
+
+    JAVA = "GetConsumerConnectionListRequestHeader"
+    CODES = (RequestCode.GET_CONSUMER_CONNECTION_LIST,)
+
+    consumer_group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetProducerConnections(Request):
+    """The clients of a producer group."""
+
+    JAVA = "GetProducerConnectionListRequestHeader"
+    CODES = (RequestCode.GET_PRODUCER_CONNECTION_LIST,)
+
+    producer_group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetConsumeStats(Request):
+    """How far a group has read the queues of a topic, or of all its topics."""
+
+    JAVA = "GetConsumeStatsRequestHeader"
+    CODES = (RequestCode.GET_CONSUME_STATS,)
+
+    consumer_group: str
+    topic: str | None = None
+    topic_list: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetBrokerConsumeStats(Request):
+    """The same for all groups of a broker."""
+
+    JAVA = "GetConsumeStatsInBrokerHeader"
+    CODES = (RequestCode.GET_BROKER_CONSUME_STATS,)
+
+    is_order: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryGroupsOfTopic(Request):
+    """Which groups read a topic."""
+
+    JAVA = "QueryTopicConsumeByWhoRequestHeader"
+    CODES = (RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,)
+
+    topic: str

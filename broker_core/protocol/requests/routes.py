@@ -1,0 +1,153 @@
+"""What brokers, clients and tools ask of a name server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.headers import wire
+from rocketpy.broker_core.protocol.requests.request import Answer, Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetRoute(Request):
+    """The brokers and queues of a topic."""
+
+    JAVA = "GetRouteInfoRequestHeader"
+    CODES = (RequestCode.GET_ROUTEINFO_BY_TOPIC,)
+
+    topic: str
+    accept_standard_json_only: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterBroker(Request):
+    """A broker lives; the body has its topics."""
+
+    JAVA = "RegisterBrokerRequestHeader"
+    CODES = (RequestCode.REGISTER_BROKER,)
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    ha_server_addr: str
+    broker_id: int
+    heartbeat_timeout_millis: int | None = None
+    enable_acting_master: bool | None = None
+    compressed: bool | None = None
+    body_crc: int | None = wire("bodyCrc32", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterBrokerAnswer(Answer):
+    """Who is the master, for a slave."""
+
+    JAVA = "RegisterBrokerResponseHeader"
+
+    ha_server_addr: str | None = None
+    master_addr: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnregisterBroker(Request):
+    """A broker stops."""
+
+    JAVA = "UnRegisterBrokerRequestHeader"
+    CODES = (RequestCode.UNREGISTER_BROKER,)
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteTopicRoute(Request):
+    """Forget the route of a topic, in one cluster or in all."""
+
+    JAVA = "DeleteTopicFromNamesrvRequestHeader"
+    CODES = (RequestCode.DELETE_TOPIC_IN_NAMESRV,)
+
+    topic: str
+    cluster_name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutKeyValue(Request):
+    """Keep a value."""
+
+    JAVA = "PutKVConfigRequestHeader"
+    CODES = (RequestCode.PUT_KV_CONFIG,)
+
+    namespace: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetKeyValue(Request):
+    """Give a value."""
+
+    JAVA = "GetKVConfigRequestHeader"
+    CODES = (RequestCode.GET_KV_CONFIG,)
+
+    namespace: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyValueAnswer(Answer):
+    """A value."""
+
+    JAVA = "GetKVConfigResponseHeader"
+
+    value: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteKeyValue(Request):
+    """Forget a value."""
+
+    JAVA = "DeleteKVConfigRequestHeader"
+    CODES = (RequestCode.DELETE_KV_CONFIG,)
+
+    namespace: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WipeWritePermission(Request):
+    """Have nobody write to the topics of a broker."""
+
+    JAVA = "WipeWritePermOfBrokerRequestHeader"
+    CODES = (RequestCode.WIPE_WRITE_PERM_OF_BROKER,)
+
+    broker_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WipeWritePermissionAnswer(Answer):
+    """Of how many topics."""
+
+    JAVA = "WipeWritePermOfBrokerResponseHeader"
+
+    wipe_topic_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddWritePermission(Request):
+    """Have the topics of a broker written to again."""
+
+    JAVA = "AddWritePermOfBrokerRequestHeader"
+    CODES = (RequestCode.ADD_WRITE_PERM_OF_BROKER,)
+
+    broker_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddWritePermissionAnswer(Answer):
+    """Of how many topics."""
+
+    JAVA = "AddWritePermOfBrokerResponseHeader"
+
+    add_topic_count: int

@@ -1,0 +1,62 @@
+"""Messages from producers, and those that consumers send back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.headers import wire
+from rocketpy.broker_core.protocol.requests.request import Answer, Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendMessage(Request):
+    """One message, or a batch: the body has it. One letter for each field, as many are sent."""
+
+    JAVA = "SendMessageRequestHeaderV2"
+    CODES = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+
+    producer_group: str = wire("a")
+    topic: str = wire("b")
+    default_topic: str = wire("c")  # whose settings a topic that is made on use takes
+    default_topic_queue_nums: int = wire("d")
+    queue_id: int = wire("e")
+    sys_flag: int = wire("f")
+    born_timestamp: int = wire("g")
+    flag: int = wire("h")
+    properties: str | None = wire("i", default=None)
+    reconsume_times: int | None = wire("j", default=None)
+    unit_mode: bool | None = wire("k", default=None)
+    max_reconsume_times: int | None = wire("l", default=None)
+    batch: bool | None = wire("m", default=None)
+    broker_name: str | None = wire("n", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendMessageAnswer(Answer):
+    """Where the message is."""
+
+    JAVA = "SendMessageResponseHeader"
+
+    msg_id: str  # of a batch all of them, with commas between
+    queue_id: int
+    queue_offset: int
+    transaction_id: str | None = None
+    batch_uniq_id: str | None = None
+    recall_handle: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendMessageBack(Request):
+    """A message that a consumer could not deal with: later once more, or to the dead letters."""
+
+    JAVA = "ConsumerSendMsgBackRequestHeader"
+    CODES = (RequestCode.CONSUMER_SEND_MSG_BACK,)
+
+    offset: int  # a physical offset
+    group: str
+    delay_level: int
+    origin_msg_id: str | None = None
+    origin_topic: str | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: int | None = None

@@ -1,0 +1,40 @@
+"""Typed headers: fields to values and back, and what is wrong with one."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketpy.broker_core.protocol.errors import HeaderError
+from rocketpy.broker_core.protocol.headers import layout_of
+from rocketpy.broker_core.protocol.requests.catalogue import HEADERS
+from rocketpy.broker_core.protocol.requests.offsets import GetMaxOffset
+from rocketpy.broker_core.protocol.requests.sending import SendMessage
+
+
+def test_a_header_is_read_and_written() -> None:
+    fields = {"topic": "t", "queueId": "3", "committed": "TRUE", "bname": "b", "strange": "x"}
+    header = GetMaxOffset.decode(fields)
+    assert header == GetMaxOffset(topic="t", queue_id=3, committed=True, bname="b")
+    assert header.encode() == {"topic": "t", "queueId": "3", "committed": "true", "bname": "b"}
+
+
+@pytest.mark.parametrize("text", ["", "x", "1_0", " 1", "1.0", "٣", "9" * 19, "0x10", "--1"])
+def test_what_is_no_number_is_refused_by_name(text: str) -> None:
+    with pytest.raises(HeaderError, match="GetMaxOffsetRequestHeader: the field 'queueId'"):
+        GetMaxOffset.decode({"topic": "t", "queueId": text})
+
+
+def test_a_field_that_is_missing_is_named() -> None:
+    with pytest.raises(HeaderError, match="the field 'topic' is missing"):
+        GetMaxOffset.decode({"queueId": "1"})
+
+
+def test_a_send_has_a_letter_for_each_field() -> None:
+    names = {field.wire_name for field in layout_of(SendMessage)}
+    assert {*"abcdefghijklmn"} <= names
+
+
+def test_no_header_has_a_name_twice() -> None:
+    for header in {*HEADERS.values()}:
+        names = [field.wire_name for field in layout_of(header)]
+        assert len(names) == len({*names})
