@@ -21,19 +21,20 @@ class FrameReader:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._chunks: list[bytes] = []  # of a frame that is not whole
-        self._size, self._wanted = 0, LENGTH.size
+        self._kept = bytearray()  # of a frame that is not whole
+        self._wanted = LENGTH.size
         self.failure: FrameError | None = None  # why nothing more will come
 
     def receive(self, data: bytes) -> list[memoryview]:
         """Return the frames that are whole with these bytes, each without its length."""
         if self.failure is not None:
             return []
-        self._chunks.append(data)
-        self._size += len(data)
-        if self._size < self._wanted:  # to join the chunks each time would take long
-            return []
-        whole = data if len(self._chunks) == 1 else b"".join(self._chunks)
+        whole = data
+        if self._kept:
+            self._kept += data
+            if len(self._kept) < self._wanted:  # to look each time would take long
+                return []
+            whole = bytes(self._kept)
         view, at, frames = memoryview(whole), 0, list[memoryview]()
         while True:
             self._wanted = LENGTH.size
@@ -43,7 +44,7 @@ class FrameReader:
             if not _LEAST_BYTES <= length <= self._most_bytes:
                 reason = f"a frame of {length} bytes; {_LEAST_BYTES} to {self._most_bytes} are fine"
                 self.failure = FrameError(reason)
-                self._chunks, self._size = [], 0
+                self._kept = bytearray()
                 return frames
             end = at + LENGTH.size + length
             if end > len(whole):
@@ -51,6 +52,5 @@ class FrameReader:
                 break
             frames.append(view[at + LENGTH.size : end])
             at = end
-        rest = whole[at:]
-        self._chunks, self._size = [rest] if rest else [], len(rest)
+        self._kept = bytearray(view[at:])
         return frames
