@@ -96,6 +96,7 @@ class DraftsAppend:
         run: list[bytes] = []
         run_at = end
         room_ends = log.room_end(end)
+        entries, ends, placed = self._entries, self.ends, self.placed
         for draft in self._drafts:
             size = draft.size
             if end + size > room_ends:
@@ -108,16 +109,17 @@ class DraftsAppend:
             number = 0
             if draft.is_queued:
                 queue = draft.queue
-                entries = self._entries.get(queue)
-                if entries is None:
-                    self.starts[queue] = start_of(queue)
-                    entries = self._entries[queue] = []
-                number = self.starts[queue] + len(entries)
+                last = ends.get(queue)
+                if last is None:
+                    number = self.starts[queue] = start_of(queue)
+                    entries[queue] = []
+                else:
+                    number = last[0]
                 code = draft.code_at(stored_ms) if draft.delay_ms else draft.tag_code
-                entries.append(_entry(end, size, code))
-                self.ends[queue] = _tuple(QueueEnd, (number + 1, end))
+                entries[queue].append(_entry(end, size, code))
+                ends[queue] = _tuple(QueueEnd, (number + 1, end))
             run.append(draft.at(number, end, stored_ms))
-            self.placed.append(_tuple(PlacedOne, (number, end, stored_ms)))
+            placed.append(_tuple(PlacedOne, (number, end, stored_ms)))
             end += size
         records.append((run_at, b"".join(run)))
         self.end = end
