@@ -1,0 +1,1 @@
+"""The broker: a store served over TCP, by the remoting protocol of RocketMQ."""

@@ -1,0 +1,1 @@
+"""What requests ask for, one file a subject: values in, values out, no sockets."""

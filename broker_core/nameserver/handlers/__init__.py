@@ -1,0 +1,1 @@
+"""What brokers, clients and tools ask of a name server."""

@@ -1,0 +1,1 @@
+"""The only sockets: connections of servers and clients, and how requests reach their handlers."""

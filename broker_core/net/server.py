@@ -1,0 +1,168 @@
+"""Listening: sockets that are accepted become connections, in plain text or in TLS.
+
+On one port both may come, as with Apache's permissive mode: the first byte tells which it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Coroutine, Iterable
+from enum import Enum
+from typing import Any
+
+from rocketpy.broker_core.net.connection import Connection, Serves
+from rocketpy.broker_core.protocol.frames import MOST_BYTES
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 1024
+_TLS_HANDSHAKE = 0x16  # the first byte of TLS; a frame of that length would be too large
+_HANDSHAKE_TIMEOUT_S = 10.0
+_LOOK_EVERY_S = 5.0
+
+
+class TlsMode(Enum):
+    """Which connections are taken, by Apache's names."""
+
+    DISABLED = "disabled"
+    PERMISSIVE = "permissive"
+    ENFORCING = "enforcing"
+
+
+def bind(address: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address; port 0 is any free one.
+
+    Raises:
+        OSError: the port is taken, or the address is not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address, port))
+        listening.listen(_BACKLOG)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+class Server:
+    """Serves connections of some listening sockets. Made, started and stopped in the loop."""
+
+    def __init__(
+        self,
+        service: Serves,
+        sockets: Iterable[socket.socket],
+        *,
+        idle_s: float = 120.0,
+        most_bytes: int = MOST_BYTES,
+        tls: ssl.SSLContext | None = None,
+        tls_mode: TlsMode = TlsMode.DISABLED,
+    ) -> None:
+        self._service, self._sockets = service, list(sockets)
+        self._idle_s, self._most_bytes = idle_s, most_bytes
+        self._tls, self._tls_mode = tls, tls_mode
+        self.connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> None:
+        """Accept connections from now on."""
+        for listening in self._sockets:
+            self._spawn(self._accept(listening))
+        self._spawn(self._close_idle())
+
+    async def stop(self) -> None:
+        """Accept nothing more, send what was answered, and close all connections."""
+        for task in self._tasks:
+            task.cancel()
+        for listening in self._sockets:
+            listening.close()
+        for connection in list(self.connections):
+            connection.close()
+        for _ in range(20):  # closing connections send what they have, but not for ever
+            if not self.connections:
+                return
+            await asyncio.sleep(0.05)
+        for connection in list(self.connections):
+            connection.abort()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                accepted, _ = await self._loop.sock_accept(listening)
+            except OSError as cause:  # too many files, or the other side left again
+                log.warning("a connection was not accepted: %s", cause)
+                await asyncio.sleep(0.05)
+                continue
+            accepted.setblocking(False)
+            if accepted.family in (socket.AF_INET, socket.AF_INET6):
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._spawn(self._take(accepted))
+
+    async def _take(self, accepted: socket.socket) -> None:
+        try:
+            context = await self._context_for(accepted)
+            await self._loop.connect_accepted_socket(
+                lambda: Connection(
+                    self._service, most_bytes=self._most_bytes, opened=self._note_opened
+                ),
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S if context else None,
+            )
+        except (OSError, ssl.SSLError, asyncio.TimeoutError) as cause:
+            log.warning("a connection failed before its first request: %s", cause)
+            accepted.close()
+
+    async def _context_for(self, accepted: socket.socket) -> ssl.SSLContext | None:
+        """Return the context of a connection that speaks TLS; None for plain text."""
+        if self._tls_mode is TlsMode.DISABLED or self._tls is None:
+            return None
+        if self._tls_mode is TlsMode.ENFORCING:
+            return self._tls
+        first = await asyncio.wait_for(self._first_byte(accepted), self._idle_s)
+        return self._tls if first == _TLS_HANDSHAKE else None
+
+    async def _first_byte(self, accepted: socket.socket) -> int | None:
+        """Return the first byte that came, which is left where it is."""
+        while True:
+            readable = self._loop.create_future()
+            self._loop.add_reader(accepted.fileno(), _set_done, readable)
+            try:
+                await readable
+            finally:
+                self._loop.remove_reader(accepted.fileno())
+            try:
+                data = accepted.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                continue
+            return data[0] if data else None
+
+    def _note_opened(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        connection.when_closed(self.connections.discard)
+
+    async def _close_idle(self) -> None:
+        """Close connections from which nothing came for long, as Apache's servers do."""
+        while True:
+            await asyncio.sleep(min(_LOOK_EVERY_S, self._idle_s / 2))
+            limit_s = self._loop.time() - self._idle_s
+            for connection in [each for each in self.connections if each.heard_s < limit_s]:
+                log.info("%s was silent for %.0f s: closed", connection.peer, self._idle_s)
+                connection.close()
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

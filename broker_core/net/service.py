@@ -1,0 +1,156 @@
+"""From a request to its answer: which handler a code has, and what becomes of its result.
+
+Name server and broker each have a table of handlers. A handler is a plain function of the server,
+the typed request and the call; it knows no socket. What it raises becomes an answer as well: a
+request that fails never ends the connection, nor the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.errors import FrameError, HeaderError
+from rocketpy.broker_core.protocol.requests.request import Answer, Request
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.net.connection import Connection
+
+log = logging.getLogger(__name__)
+
+Body = bytes | memoryview | Sequence[memoryview]
+_NO_FIELDS: Mapping[str, str] = {}
+
+
+class Reply:
+    """The values of an answer. A body of several views is sent without being joined."""
+
+    __slots__ = ("body", "code", "fields", "remark")
+
+    def __init__(
+        self,
+        code: int = ResponseCode.SUCCESS,
+        fields: Mapping[str, str] = _NO_FIELDS,
+        body: Body = b"",
+        *,
+        remark: str | None = None,
+    ) -> None:
+        self.code, self.fields, self.body, self.remark = code, fields, body, remark
+
+    @classmethod
+    def of(
+        cls,
+        header: Answer,
+        body: Body = b"",
+        *,
+        code: int = ResponseCode.SUCCESS,
+        remark: str | None = None,
+    ) -> Reply:
+        """Return an answer with a typed header."""
+        return cls(code, header.encode(), body, remark=remark)
+
+    def __repr__(self) -> str:
+        return f"Reply({self.code}, {dict(self.fields)}, remark={self.remark!r})"
+
+
+class RefusedError(RocketPyError):
+    """Is raised by handlers: the request gets an answer with this code and remark."""
+
+    def __init__(self, code: int, remark: str) -> None:
+        super().__init__(code, remark)
+        self.code, self.remark = code, remark
+
+    def __str__(self) -> str:
+        return f"{self.remark} (code {int(self.code)})"
+
+
+class Call(NamedTuple):
+    """Who asks, and the request as it came."""
+
+    connection: Connection
+    command: RemotingCommand
+
+
+Answering = Callable[[Any, Any, Call], Reply | Awaitable[Reply | None] | None]
+
+
+class Handler(NamedTuple):
+    """What answers the requests of a code.
+
+    The function gets the server, the typed header and the call. Without a header type it gets the
+    bare command, where a typed one would cost too much. With `blocks` it runs in a thread.
+    """
+
+    answer: Answering
+    header: type[Request] | None
+    blocks: bool = False
+
+
+class Service:
+    """Answers the requests of all connections of one server, by its table of handlers."""
+
+    def __init__(
+        self, subject: object, handlers: Mapping[int, Handler], pool: Executor | None = None
+    ) -> None:
+        self._subject, self._handlers, self._pool = subject, dict(handlers), pool
+
+    def handle(self, connection: Connection, command: RemotingCommand) -> None:
+        """Answer a request now, or later. Called in the loop."""
+        handler = self._handlers.get(command.code)
+        if handler is None:
+            remark = f"request type {command.code} not supported"
+            reply = Reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+            return self.answer(connection, command, reply)
+        try:
+            answer, header, blocks = handler
+            request = command if header is None else header.decode(command.fields)
+            call = Call(connection, command)
+            if blocks:
+                loop = asyncio.get_running_loop()
+                result: Any = loop.run_in_executor(self._pool, answer, self._subject, request, call)
+            else:
+                result = answer(self._subject, request, call)
+        except Exception as cause:
+            return self.answer(connection, command, failure(command, cause))
+        if result is None or isinstance(result, Reply):
+            return self.answer(connection, command, result)
+        future = asyncio.ensure_future(result)
+        connection.keep(future)
+        future.add_done_callback(lambda done: self._finish(connection, command, done))
+        return None
+
+    def _finish(
+        self, connection: Connection, command: RemotingCommand, done: asyncio.Future[Reply | None]
+    ) -> None:
+        if done.cancelled():
+            return
+        cause = done.exception()
+        reply = done.result() if cause is None else failure(command, cause)
+        self.answer(connection, command, reply)
+
+    def answer(self, connection: Connection, command: RemotingCommand, reply: Reply | None) -> None:
+        """Send an answer, unless nobody waits for it."""
+        if reply is None or command.is_oneway:
+            return
+        answer = command.answer(reply.code, reply.fields, b"", remark=reply.remark)
+        connection.write(answer, reply.body)
+
+
+def failure(command: RemotingCommand, cause: BaseException) -> Reply:
+    """Return the answer to a request that failed."""
+    if isinstance(cause, RefusedError):
+        return Reply(cause.code, remark=cause.remark)
+    if isinstance(cause, (HeaderError, FrameError)):
+        log.warning("%r: %s", command, cause)
+        return Reply(ResponseCode.SYSTEM_ERROR, remark=str(cause))
+    if isinstance(cause, RocketPyError):
+        log.warning("%r failed: %s", command, cause)
+    else:
+        log.error("%r failed", command, exc_info=cause)
+    return Reply(ResponseCode.SYSTEM_ERROR, remark=f"{type(cause).__name__}: {cause}")
