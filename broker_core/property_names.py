@@ -25,6 +25,14 @@ TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"  # of a recall: the unique key of the mes
 REAL_TOPIC = "REAL_TOPIC"  # the topic to which it goes when it is due
 REAL_QUEUE = "REAL_QID"  # the queue id there
 
+# Transactions.
+PRODUCER_GROUP = "PGROUP"  # the group of the producer that ends the transaction
+TRANSACTION_PREPARED = "TRAN_MSG"  # it was sent within a transaction
+TRANSACTION_ID = "__transactionId__"  # the transaction's id: the unique key
+TRANSACTION_CHECKS = "TRANSACTION_CHECK_TIMES"  # how often its producer was asked
+CHECK_IMMUNITY_S = "CHECK_IMMUNITY_TIME_IN_SECONDS"  # how long its producer is not asked
+PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"  # the first queue offset of a half message
+
 # Messages that were sent back, and dead letters.
 RETRY_TOPIC = "RETRY_TOPIC"  # its first topic
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"  # its first message id
