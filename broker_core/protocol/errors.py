@@ -25,3 +25,14 @@ class HeaderError(RocketPyError):
 
     def __str__(self) -> str:
         return f"{self.header}: the field {self.field!r} {self.reason}"
+
+
+class BodyError(RocketPyError):
+    """Is raised when the body of a request or an answer is not what its code promises."""
+
+    def __init__(self, body: str, reason: str) -> None:
+        super().__init__(body, reason)
+        self.body, self.reason = body, reason
+
+    def __str__(self) -> str:
+        return f"{self.body}: {self.reason}"

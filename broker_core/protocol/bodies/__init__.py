@@ -1,0 +1,1 @@
+"""The bodies of requests and answers, a module per subject."""

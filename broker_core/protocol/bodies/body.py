@@ -1,0 +1,293 @@
+"""Bodies in JSON: the members of a class of Apache's on the wire, values here.
+
+A body is a dataclass. The name of a member on the wire is that of the attribute in camel case,
+unless member() gives another one; its kind is that of the annotation. Kinds are str, int, float,
+bool, MessageQueue, other bodies, Any (JSON as it is), `tuple[kind, ...]` for lists and sets,
+`Mapping[key, kind]` with keys of str, int or MessageQueue, and `| None` where it may be missing.
+
+A member that is missing or null has the attribute's default; without one it is an error. Members
+that we do not know are passed over. They are written in the order of their names and without those
+that are None, as fastjson does it.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.protocol import java_json
+from rocketpy.broker_core.protocol.errors import BodyError
+from rocketpy.broker_core.protocol.java_json import ObjectKey
+
+_Body = TypeVar("_Body", bound="Body")
+_WIRE = "wire"
+_NAMES = {str: "a text", int: "a whole number of 64 bits", float: "a number", bool: "true or false"}
+
+
+def member(name: str, **options: Any) -> Any:
+    """Return an attribute that has another name on the wire; options are those of field()."""
+    return dataclasses.field(metadata=named(name), **options)
+
+
+def named(name: str) -> Mapping[str, str]:
+    """Return the metadata of an attribute that has another name on the wire."""
+    return {_WIRE: name}
+
+
+def empty() -> Any:
+    """Return an attribute that is an empty mapping unless it is said otherwise."""
+    return dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Body:
+    """What a request or an answer says beside its header, or a part of it."""
+
+    JAVA: ClassVar[str]  # the name of Apache's class for it
+
+    @classmethod
+    def decode(cls: type[_Body], data: bytes | memoryview) -> _Body:
+        """Return what a body says.
+
+        Raises:
+            BodyError: it is no JSON, a member is missing, or one is not of its kind.
+        """
+        try:
+            members = java_json.loads(data)
+        except ValueError as cause:
+            raise BodyError(cls.JAVA, f"a body that is no JSON: {cause}") from cause
+        return cls.of_json(members)
+
+    @classmethod
+    def of_json(cls: type[_Body], value: Any) -> _Body:
+        """Return what a value of JSON says.
+
+        Raises:
+            BodyError: it is no object, a member is missing, or one is not of its kind.
+        """
+        try:
+            return cls.of_members(value)
+        except _KindError as error:
+            raise BodyError(cls.JAVA, str(error)) from None
+
+    def encode(self) -> bytes:
+        """Return the body as JSON; keys that are numbers or queues are bare."""
+        return java_json.dumps(self.members())
+
+    @classmethod
+    def of_members(cls: type[_Body], members: Any) -> _Body:
+        """Return what an object of JSON says, for a body that has this one as a part."""
+        if not isinstance(members, dict):
+            raise _KindError(members, "an object")
+        values = {}
+        for known in layout_of(cls):
+            value = members.get(known.wire_name)
+            if value is not None:
+                try:
+                    values[known.attribute] = known.read(value)
+                except _KindError as error:
+                    error.path.append(known.wire_name)
+                    raise
+            elif known.is_required:
+                raise _KindError(None, "there", known.wire_name)
+        return cls(**values)
+
+    def members(self) -> dict[str, Any]:
+        """Return the body as an object of JSON."""
+        return {
+            known.wire_name: known.show(value)
+            for known in layout_of(type(self))
+            if (value := getattr(self, known.attribute)) is not None
+        }
+
+
+class _KindError(Exception):
+    """A value is of another kind; the path to it grows from the inside."""
+
+    def __init__(self, value: object, wanted: str, *path: str) -> None:
+        super().__init__(value, wanted)
+        self.value, self.wanted, self.path = value, wanted, list(path)
+
+    def __str__(self) -> str:
+        where = ".".join(reversed(self.path))
+        if not where:
+            return f"a body that is not {self.wanted}"
+        if self.value is None:
+            return f"the member {where!r} is missing"
+        return f"the member {where!r} is {self.value!r:.40}, not {self.wanted}"
+
+
+# --- kinds ------------------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """How values of a kind are read and written."""
+
+    read: Callable[[Any], Any]
+    show: Callable[[Any], Any]
+
+
+class MemberLayout(NamedTuple):
+    """How an attribute is written."""
+
+    attribute: str
+    wire_name: str
+    is_required: bool
+    read: Callable[[Any], Any]
+    show: Callable[[Any], Any]
+
+
+_layouts: dict[type[Body], tuple[MemberLayout, ...]] = {}
+
+
+def layout_of(body: type[Body]) -> tuple[MemberLayout, ...]:
+    """Return how the members of a body are written, by their names on the wire."""
+    known = _layouts.get(body)
+    if known is None:
+        hints = typing.get_type_hints(body)
+        found = [_member(field, hints[field.name]) for field in dataclasses.fields(body)]
+        known = _layouts[body] = tuple(sorted(found, key=lambda layout: layout.wire_name))
+    return known
+
+
+def _member(field: dataclasses.Field[Any], hint: Any) -> MemberLayout:
+    if isinstance(hint, types.UnionType):
+        (hint,) = (each for each in hint.__args__ if each is not type(None))
+    missing = dataclasses.MISSING
+    is_required = field.default is missing and field.default_factory is missing
+    name = field.metadata.get(_WIRE) or _camel_case(field.name)
+    return MemberLayout(field.name, name, is_required, *_kind(hint))
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _kind(hint: Any) -> Kind:
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        return _list_of(_kind(arguments[0]))
+    if origin is collections.abc.Mapping:
+        return _mapping_of(_KEYS[arguments[0]], _kind(arguments[1]))
+    assert issubclass(hint, Body), hint
+    return Kind(hint.of_members, hint.members)
+
+
+def _list_of(item: Kind) -> Kind:
+    read_item, show_item = item
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise _KindError(value, "a list")
+        return tuple([read_item(each) for each in value])
+
+    def show(value: tuple[Any, ...]) -> list[Any]:
+        return [show_item(each) for each in value]
+
+    return Kind(read, show)
+
+
+def _mapping_of(key: Kind, item: Kind) -> Kind:
+    def read(value: Any) -> dict[Any, Any]:
+        if not isinstance(value, dict):
+            raise _KindError(value, "an object")
+        found = {}
+        for name, each in value.items():
+            try:
+                found[key.read(name)] = item.read(each)
+            except _KindError as error:
+                error.path.append(str(name))
+                raise
+        return found
+
+    def show(value: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {key.show(name): item.show(each) for name, each in value.items()}
+
+    return Kind(read, show)
+
+
+def _read_text(value: Any) -> str:
+    if type(value) is not str:
+        raise _KindError(value, _NAMES[str])
+    return value
+
+
+def _read_whole(value: Any) -> int:
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise _KindError(value, _NAMES[int])
+    return value
+
+
+def _read_number(value: Any) -> float:
+    if type(value) is int and abs(value) < 1 << 63:
+        return float(value)
+    if type(value) is not float:
+        raise _KindError(value, _NAMES[float])
+    return value
+
+
+def _read_truth(value: Any) -> bool:
+    if type(value) is not bool:
+        raise _KindError(value, _NAMES[bool])
+    return value
+
+
+def _read_queue(value: Any) -> MessageQueue:
+    if not isinstance(value, dict):
+        raise _KindError(value, "a queue")
+    return MessageQueue(
+        _read_text(value.get("topic")),
+        _read_text(value.get("brokerName")),
+        _read_whole(value.get("queueId")),
+    )
+
+
+def _show_queue(queue: MessageQueue) -> dict[str, Any]:
+    return {"brokerName": queue.broker, "queueId": queue.queue_id, "topic": queue.topic}
+
+
+def _read_name(key: Any) -> str:
+    return str(key) if type(key) is int else _read_text(key)
+
+
+def _read_number_key(key: Any) -> int:
+    if type(key) is str and key.lstrip("-").isdecimal() and key.isascii() and len(key) < 20:
+        key = int(key)
+    return _read_whole(key)
+
+
+def _read_queue_key(key: Any) -> MessageQueue:
+    if not isinstance(key, ObjectKey):
+        raise _KindError(key, "a queue")
+    return _read_queue(dict(key))
+
+
+def _show_queue_key(queue: MessageQueue) -> ObjectKey:
+    return ObjectKey(_show_queue(queue).items())
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_PLAIN: dict[Any, Kind] = {
+    str: Kind(_read_text, _same),
+    int: Kind(_read_whole, _same),
+    float: Kind(_read_number, _same),
+    bool: Kind(_read_truth, _same),
+    Any: Kind(_same, _same),
+    MessageQueue: Kind(_read_queue, _show_queue),
+}
+_KEYS: dict[Any, Kind] = {
+    str: Kind(_read_name, _same),
+    int: Kind(_read_number_key, _same),
+    MessageQueue: Kind(_read_queue_key, _show_queue_key),
+}

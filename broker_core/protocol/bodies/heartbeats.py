@@ -1,0 +1,158 @@
+"""What a client says of itself in a heartbeat, and what a broker says of its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
+
+TAG, SQL92 = "TAG", "SQL92"  # expression types
+EVERYTHING = "*"  # a subscription to all messages of a topic
+CONSUME_ACTIVELY, CONSUME_PASSIVELY, CONSUME_POP = (
+    *("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"),
+)
+CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
+CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_LAST_OFFSET, CONSUME_FROM_TIMESTAMP = (
+    *("CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_TIMESTAMP"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubscriptionData(Body):
+    """Which messages of a topic a group wants."""
+
+    JAVA = "SubscriptionData"
+
+    topic: str
+    sub_string: str = EVERYTHING
+    tags: tuple[str, ...] = member("tagsSet", default=())
+    codes: tuple[int, ...] = member("codeSet", default=())  # the tags' hash codes
+    sub_version: int = 0  # when it was made, in ms
+    expression_type: str = TAG
+    class_filter_mode: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerData(Body):
+    """A group that a client sends for."""
+
+    JAVA = "ProducerData"
+
+    group_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerData(Body):
+    """A group that a client consumes for."""
+
+    JAVA = "ConsumerData"
+
+    group_name: str
+    consume_type: str = CONSUME_PASSIVELY
+    message_model: str = CLUSTERING
+    consume_from_where: str = CONSUME_FROM_LAST_OFFSET
+    subscriptions: tuple[SubscriptionData, ...] = member("subscriptionDataSet", default=())
+    unit_mode: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeartbeatData(Body):
+    """A client and its groups."""
+
+    JAVA = "HeartbeatData"
+
+    client_id: str = member("clientID")
+    producers: tuple[ProducerData, ...] = member("producerDataSet", default=())
+    consumers: tuple[ConsumerData, ...] = member("consumerDataSet", default=())
+    # Of 5.x: what all subscriptions hash to, so that a heartbeat can be sent without them.
+    heartbeat_fingerprint: int = 0
+    without_sub: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerList(Body):
+    """The clients of a group, by their ids."""
+
+    JAVA = "GetConsumerListByGroupResponseBody"
+
+    consumer_id_list: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection(Body):
+    """A client that is connected."""
+
+    JAVA = "Connection"
+
+    client_id: str
+    client_addr: str
+    language: str = "JAVA"
+    version: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConnection(Body):
+    """The clients of a consumer group, and what they consume."""
+
+    JAVA = "ConsumerConnection"
+
+    connections: tuple[Connection, ...] = member("connectionSet", default=())
+    subscription_table: Mapping[str, SubscriptionData] = empty()
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerConnection(Body):
+    """The clients of a producer group."""
+
+    JAVA = "ProducerConnection"
+
+    connections: tuple[Connection, ...] = member("connectionSet", default=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerInfo(Body):
+    """A client that sends."""
+
+    JAVA = "ProducerInfo"
+
+    client_id: str
+    remote_ip: str = member("remoteIP")
+    language: str = "JAVA"
+    version: int = 0
+    last_update_timestamp: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerTable(Body):
+    """All clients that send, by group."""
+
+    JAVA = "ProducerTableInfo"
+
+    data: Mapping[str, tuple[ProducerInfo, ...]] = empty()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedSubscription(Body):
+    """A subscription that a client wants checked before it uses it."""
+
+    JAVA = "CheckClientRequestBody"
+
+    client_id: str
+    group: str
+    subscription_data: SubscriptionData
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSubscription(Body):
+    """The subscription of a group to a topic; without one where nobody has it."""
+
+    JAVA = "QuerySubscriptionResponseBody"
+
+    group: str
+    topic: str
+    subscription_data: SubscriptionData | None = None
