@@ -6,7 +6,7 @@ while holding the store lock. What they changed is durable when they return.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
@@ -79,14 +79,26 @@ class TopicTable:
 
         Call while holding the store lock. Raises TopicNameError.
         """
-        check_topic_name(config.name, limit=name_limit)
+        self.put_many([config], now_ms=now_ms, name_limit=name_limit)
+
+    def put_many(
+        self, configs: Iterable[TopicConfig], *, now_ms: int, name_limit: int = TOPIC_NAME_LIMIT
+    ) -> None:
+        """Make or change several topics with one write, as put() does one."""
+        wanted = list(configs)
+        for config in wanted:
+            check_topic_name(config.name, limit=name_limit)
 
         def edit(document: Document) -> Document:
             table = self._document(document).bean(_TABLE)
-            topic = with_members(table.bean(config.name).members, _members(config))
-            return self._changed(document, {**table.members, config.name: topic}, now_ms)
+            topics = {
+                config.name: with_members(table.bean(config.name).members, _members(config))
+                for config in wanted
+            }
+            return self._changed(document, {**table.members, **topics}, now_ms)
 
-        self._file.change(edit)
+        if wanted:
+            self._file.change(edit)
 
     def delete(self, name: str, *, now_ms: int) -> bool:
         """Take the topic off the table and tell whether it was there; its messages stay.

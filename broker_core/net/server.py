@@ -166,3 +166,24 @@ class Server:
 def _set_done(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def bind_pair(address: str, port: int) -> list[socket.socket]:
+    """Return sockets that listen on a port and on the one two below, Apache's "VIP" port.
+
+    Older clients may send to that one. Port 0 is any free pair. A given port whose neighbour is
+    taken is served alone.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    for _ in range(50):
+        first = bind(address, port)
+        try:
+            return [first, bind(address, first.getsockname()[1] - 2)]
+        except OSError as cause:
+            if port:
+                log.warning("port %d is taken, clients that use it fail: %s", port - 2, cause)
+                return [first]
+            first.close()
+    raise OSError(f"no two free ports on {address}")

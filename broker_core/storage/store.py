@@ -200,8 +200,12 @@ class MessageStore(StoreContents):
 
     def put_topic(self, config: TopicConfig) -> None:
         """Save the settings of a topic: hold the lock."""
+        self.put_topics([config])
+
+    def put_topics(self, configs: Sequence[TopicConfig]) -> None:
+        """Save the settings of topics with one write: hold the lock."""
         limit = self.parts.config.max_topic_length
-        self.topics.put(config, now_ms=self.clock.now_ms(), name_limit=limit)
+        self.topics.put_many(configs, now_ms=self.clock.now_ms(), name_limit=limit)
         self._topic_cache.clear()
 
     def topic(self, name: str) -> TopicConfig | None:
@@ -216,12 +220,19 @@ class MessageStore(StoreContents):
                 self._topic_cache[name] = known, now_s
         return known
 
-    def append_many(self, drafts: Sequence[RecordDraft]) -> list[PlacedOne]:
-        """Store messages of any topics, all or none; durable on return under sync flush."""
+    def append_many(
+        self, drafts: Sequence[RecordDraft], *, lock_timeout_s: float | None = None
+    ) -> list[PlacedOne]:
+        """Store messages of any topics, all or none; durable on return under sync flush.
+
+        Raises:
+            StoreLockedError: another has the lock for longer than the time-out, by default that of
+                the settings; nothing was stored.
+        """
         if self._is_closed or self._forks != forks():
             self._require_own()
         append = DraftsAppend(drafts)
-        self._writer.append(append)
+        self._writer.append(append, lock_timeout_s)
         if time.monotonic() - self._kept_at_s > _UPKEEP_LATE_S:
             self._tell_of_late_upkeep()
         if self._sync_flush:

@@ -98,14 +98,16 @@ class Writer:
         if not path.exists():
             self._parts.disk.replace(path, str(os.getpid()).encode())
 
-    def append(self, work: Append) -> None:
+    def append(self, work: Append, lock_timeout_s: float | None = None) -> None:
         """Append messages; all of them, or nothing if it raises, unless by an interrupt."""
         if not work.count:
             raise MessageRefusedError("batch", "it has no messages")
         hold = Hold()
+        if lock_timeout_s is None:
+            lock_timeout_s = self._parts.config.lock_timeout_s
         try:
             try:
-                self._lock.acquire(hold, self._parts.config.lock_timeout_s)
+                self._lock.acquire(hold, lock_timeout_s)
                 self._append(work, self._settled())
             finally:
                 self._lock.release(hold)
