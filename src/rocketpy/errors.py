@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
-    from rocketpy.broker_core.protocol.errors import FrameError, HeaderError
+    from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
     from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
     from rocketpy.broker_core.storage.identity import OtherStoreError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgumentError",
+    "BodyError",
     "ClassFilterError",
     "ColumnError",
     "ConfigError",
@@ -122,6 +123,7 @@ __all__ = [
 
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
+    "BodyError": "rocketpy.broker_core.protocol.errors",
     "FrameError": "rocketpy.broker_core.protocol.errors",
     "HeaderError": "rocketpy.broker_core.protocol.errors",
     "StorePathError": "rocketpy.broker_core.store_path",
