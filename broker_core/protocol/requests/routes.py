@@ -151,3 +151,84 @@ class AddWritePermissionAnswer(Answer):
     JAVA = "AddWritePermOfBrokerResponseHeader"
 
     add_topic_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListKeyValues(Request):
+    """Give all values of a namespace."""
+
+    JAVA = "GetKVListByNamespaceRequestHeader"
+    CODES = (RequestCode.GET_KVLIST_BY_NAMESPACE,)
+
+    namespace: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListTopicsOfCluster(Request):
+    """Give the topics of a cluster."""
+
+    JAVA = "GetTopicsByClusterRequestHeader"
+    CODES = (RequestCode.GET_TOPICS_BY_CLUSTER,)
+
+    cluster: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterTopic(Request):
+    """A broker has a topic; the body has its queues, as a route has them."""
+
+    JAVA = "RegisterTopicRequestHeader"
+    CODES = (RequestCode.REGISTER_TOPIC_IN_NAMESRV,)
+
+    topic: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryDataVersion(Request):
+    """Say whether a broker's topics have changed since; the body has their version."""
+
+    JAVA = "QueryDataVersionRequestHeader"
+    CODES = (RequestCode.QUERY_DATA_VERSION,)
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryDataVersionAnswer(Answer):
+    """Whether they have."""
+
+    JAVA = "QueryDataVersionResponseHeader"
+
+    changed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerHeartbeat(Request):
+    """A broker lives, and nothing has changed."""
+
+    JAVA = "BrokerHeartbeatRequestHeader"
+    CODES = (RequestCode.BROKER_HEARTBEAT,)
+
+    cluster_name: str
+    broker_addr: str
+    broker_name: str
+    broker_id: int | None = None
+    epoch: int | None = None
+    max_offset: int | None = None
+    confirm_offset: int | None = None
+    heartbeat_timeout_mills: int | None = None
+    election_priority: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetBrokerMembers(Request):
+    """Give the brokers of a name that live."""
+
+    JAVA = "GetBrokerMemberGroupRequestHeader"
+    CODES = (RequestCode.GET_BROKER_MEMBER_GROUP,)
+
+    cluster_name: str
+    broker_name: str
