@@ -82,7 +82,7 @@ class ApacheBroker:
             RuntimeError: one of them did not come up; shows the tail of its log.
         """
         self._home = Path(tempfile.mkdtemp(prefix="rocketpy-apache-"))
-        name_server_port, broker_port, ha_port = _free_ports()
+        name_server_port, broker_port, ha_port = free_ports()
         self.namesrv_addr = f"{LOOPBACK}:{name_server_port}"
         self.tool = RocketMqTool(self._installation.class_path, self.namesrv_addr, home=self._home)
         try:
@@ -134,7 +134,7 @@ class ApacheBroker:
         name = main_class.rpartition(".")[2]
         configuration = self._home / f"{name}.conf"
         configuration.write_text(
-            "".join(f"{key}={_as_property(value)}\n" for key, value in settings.items())
+            "".join(f"{key}={as_property(value)}\n" for key, value in settings.items())
         )
         command = java_command(
             *(main_class, "-c", str(configuration)),
@@ -146,11 +146,12 @@ class ApacheBroker:
         process.wait_for("boot success")
 
 
-def _as_property(value: Setting) -> str:
+def as_property(value: Setting) -> str:
+    """Return a setting as it stands in a configuration file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _free_ports() -> tuple[int, int, int]:
+def free_ports() -> tuple[int, int, int]:
     """Return free ports for the name server, the broker (and two below it) and HA."""
     while True:
         with socket.socket() as name_server, socket.socket() as broker, socket.socket() as ha:

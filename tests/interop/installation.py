@@ -1,8 +1,9 @@
-"""Apache RocketMQ from Maven Central, and the Java tool compiled against it, in a cache folder.
+"""Apache RocketMQ from Maven Central, and Java sources of ours compiled against it, in a cache.
 
-The folder is `ROCKETPY_MAVEN_CACHE` or `~/.cache/rocketpy/apache-rocketmq-5.5.0`. Jars are fetched
-once (a stamp named after pom.xml's hash says that all are there), the tool is compiled once per
-state of its source. A file lock keeps two test runs from filling the folder together.
+The folder is `ROCKETPY_MAVEN_CACHE` or `~/.cache/rocketpy/apache-rocketmq-5.5.0`; that of the 4.x
+line lies beside it. Jars are fetched once (a stamp named after the pom's hash says that all are
+there), sources are compiled once per state. A file lock keeps two test runs from filling a folder
+together.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
+JAVA = HERE / "java"
 VERSION = "5.5.0"
+VERSION_4 = "4.9.7"
 COMMANDS = ("mvn", "java", "javac")
 MAVEN_TIMEOUT_S = 900
 COMPILE_TIMEOUT_S = 300
@@ -37,6 +40,10 @@ class Installation:
         """The class path: our logging configuration goes before the ones inside the jars."""
         return os.pathsep.join([str(HERE), str(self.tool), f"{self.jars}/*"])
 
+    def with_classes(self, classes: Path) -> Installation:
+        """Return the same jars with the classes of another folder before them."""
+        return Installation(jars=self.jars, tool=classes)
+
 
 def missing_commands() -> list[str]:
     """Return the programs that these tests need and this machine has not."""
@@ -53,7 +60,43 @@ def install() -> Installation:
     cache = _cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / ".lock"):
-        return Installation(jars=_fetch_jars(cache), tool=_compile_tool(cache))
+        jars = _fetch_jars(cache, HERE / "pom.xml")
+        tool = _compile(cache, [HERE / "RocketMqTool.java"], name="tool")
+        return Installation(jars=jars, tool=tool)
+
+
+@functools.cache
+def install_4() -> Installation:
+    """Fetch clients, tools and integration tests of 4.9.7, and compile what runs the tests.
+
+    Raises:
+        RuntimeError: Maven or the compiler failed; the text ends with what they printed.
+    """
+    cache = _cache_folder_4()
+    cache.mkdir(parents=True, exist_ok=True)
+    with _locked(cache / ".lock"):
+        jars = _fetch_jars(cache, HERE / "pom-4.9.7.xml")
+        suite = _compile(cache, _sources(JAVA / "suite"), name="suite")
+        return Installation(jars=jars, tool=suite)
+
+
+@functools.cache
+def wire_driver_classes(version: str) -> Installation:
+    """Return the driver of Java clients, compiled against the client of `version`.
+
+    Raises:
+        RuntimeError: Maven or the compiler failed; the text ends with what they printed.
+    """
+    is_4 = version == VERSION_4
+    installation = install_4() if is_4 else install()
+    cache = _cache_folder_4() if is_4 else _cache_folder()
+    sources = _sources(JAVA / "wire") + _sources(JAVA / ("wire_4" if is_4 else "wire_5"))
+    with _locked(cache / ".lock"):
+        return installation.with_classes(_compile(cache, sources, name="wire"))
+
+
+def _cache_folder_4() -> Path:
+    return _cache_folder().with_name(f"apache-rocketmq-{VERSION_4}")
 
 
 def _cache_folder() -> Path:
@@ -70,10 +113,9 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _fetch_jars(cache: Path) -> Path:
-    pom = HERE / "pom.xml"
+def _fetch_jars(cache: Path, pom: Path) -> Path:
     jars = cache / "lib"
-    stamp = cache / f"jars-{_digest(pom)}.complete"
+    stamp = cache / f"jars-{_digest([pom])}.complete"
     if not stamp.exists():
         shutil.rmtree(jars, ignore_errors=True)
         _run(
@@ -87,22 +129,28 @@ def _fetch_jars(cache: Path) -> Path:
     return jars
 
 
-def _compile_tool(cache: Path) -> Path:
-    source = HERE / "RocketMqTool.java"
-    classes = cache / f"tool-{_digest(source)}"
+def _sources(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.java"))
+
+
+def _compile(cache: Path, sources: Sequence[Path], *, name: str) -> Path:
+    classes = cache / f"{name}-{_digest(sources)}"
     if not classes.exists():
-        unfinished = cache / "tool-unfinished"
+        unfinished = cache / f"{name}-unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         _run(
-            ["javac", "-nowarn", "-cp", f"{cache / 'lib'}/*", "-d", str(unfinished), str(source)],
+            [
+                *("javac", "-nowarn", "-cp", f"{cache / 'lib'}/*", "-d", str(unfinished)),
+                *(str(source) for source in sources),
+            ],
             timeout_s=COMPILE_TIMEOUT_S,
         )
         unfinished.rename(classes)
     return classes
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+def _digest(paths: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 def _run(command: Sequence[str], *, timeout_s: float) -> None:

@@ -27,12 +27,18 @@ OPENED_PACKAGES = (
 )
 
 
-def java_command(main_class: str, *arguments: str, class_path: str, home: Path) -> list[str]:
-    """Return the command line of a small JVM that keeps its files inside `home`."""
+def java_command(
+    main_class: str, *arguments: str, class_path: str, home: Path, options: Sequence[str] = ()
+) -> list[str]:
+    """Return the command line of a small JVM that keeps its files inside `home`.
+
+    `options` are more words for the JVM; they come after ours and win over them.
+    """
     return [
         *("java", "-Xms128m", "-Xmx512m", *QUICK_START, *OPENED_PACKAGES),
         *(f"-Duser.home={home}", "-Djava.net.preferIPv4Stack=true", "-Dfile.encoding=UTF-8"),
         "-Dtls.server.mode=disabled",  # else each server makes itself a key: seconds
+        *options,
         *("-cp", class_path, main_class, *arguments),
     ]
 

@@ -1,0 +1,116 @@
+"""Apache's own integration tests of 4.9.7, run against a cluster that is not in their JVM.
+
+Their base class is replaced by ours (java/suite/BaseConf.java), which takes the addresses of a
+`Target`. Two classes of the jar are left out: they look inside a broker of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.interop.cluster_addresses import Target
+from tests.interop.installation import VERSION_4, install_4
+from tests.interop.java_process import java_command
+
+JVM_TIMEOUT_S = 1800.0
+LOG_TAIL_CHARACTERS = 3000
+PACKAGE = "org.apache.rocketmq.test."
+
+WITHOUT_TESTS = frozenset({"client.consumer.broadcast.BaseBroadCastIT"})
+INSIDE_A_BROKER = frozenset({"base.dledger.DLedgerProduceAndConsumeIT"})
+
+# One or two per subject, of those that take a few seconds each.
+BOUNDED = ("smoke.NormalMessageSendAndRecvIT",)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """How one test went: `outcome` is passed, failed or ignored; `text` is the trace."""
+
+    class_name: str  # without Apache's package
+    method: str
+    outcome: str
+    seconds: float
+    text: str
+
+
+def suite_classes() -> list[str]:
+    """Return the names of the test classes in Apache's jar, without their package."""
+    jar = install_4().jars / f"rocketmq-test-{VERSION_4}-tests.jar"
+    with zipfile.ZipFile(jar) as classes:
+        names = [name.removesuffix(".class").replace("/", ".") for name in classes.namelist()]
+    found = [
+        name.removeprefix(PACKAGE) for name in names if name.endswith("IT") and "$" not in name
+    ]
+    return sorted(set(found) - WITHOUT_TESTS - INSIDE_A_BROKER)
+
+
+def run_suite(
+    target: Target, class_names: Sequence[str], *, per_jvm: int = 1, at_once: int = 1
+) -> Iterator[SuiteResult]:
+    """Run test classes, `per_jvm` of them in a JVM and `at_once` JVMs; yield results as they come.
+
+    A class whose JVM ends before it has run is yielded as failed, with an empty method.
+    """
+    shares = [class_names[n : n + per_jvm] for n in range(0, len(class_names), per_jvm)]
+    with ThreadPoolExecutor(at_once) as pool:
+        for results in pool.map(lambda share: _run_jvm(target, share), shares):
+            yield from results
+
+
+def _run_jvm(target: Target, class_names: Sequence[str]) -> list[SuiteResult]:
+    with tempfile.TemporaryDirectory(prefix="rocketpy-suite-") as home:
+        command = java_command(
+            *("SuiteRunner", *(PACKAGE + name for name in class_names)),
+            class_path=install_4().class_path,
+            home=Path(home),
+            options=(
+                f"-Drocketpy.namesrv={target.namesrv_addr}",
+                f"-Drocketpy.cluster={target.cluster}",
+                f"-Drocketpy.brokers={','.join(target.broker_names)}",
+                "-Drocketmq.client.logLevel=WARN",
+            ),
+        )
+        errors = Path(home) / "errors.log"
+        with errors.open("wb") as sink:
+            printed, ending = _finish(command, home=home, errors=sink.fileno())
+        results = [_parsed(line) for line in printed.splitlines() if line.startswith("{")]
+        tail = errors.read_text("utf-8", "replace")[-LOG_TAIL_CHARACTERS:]
+    seen = {result.class_name for result in results}
+    text = f"its JVM {ending} before this class had run:\n{tail}"
+    return results + [SuiteResult(n, "", "failed", 0.0, text) for n in class_names if n not in seen]
+
+
+def _finish(command: Sequence[str], *, home: str, errors: int) -> tuple[str, str]:
+    """Return what a JVM printed and how it ended."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd=home
+    ) as process:
+        try:
+            printed, _ = process.communicate(timeout=JVM_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            printed, _ = process.communicate()
+            return printed.decode("utf-8"), f"was stopped after {JVM_TIMEOUT_S:.0f} s"
+        except BaseException:
+            process.kill()
+            raise
+    return printed.decode("utf-8"), f"ended with {process.returncode}"
+
+
+def _parsed(line: str) -> SuiteResult:
+    values = json.loads(line)
+    return SuiteResult(
+        class_name=values["class"].removeprefix(PACKAGE),
+        method=values["method"],
+        outcome=values["outcome"],
+        seconds=values["seconds"],
+        text=values["text"],
+    )

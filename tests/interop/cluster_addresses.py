@@ -1,0 +1,145 @@
+"""The clusters that real Java clients are pointed at: a name server's address and a few names.
+
+Drivers and suites take a `Target` and nothing else, so that any broker can stand behind it. Each
+function here is a context in which one runs; `TARGETS` lists them for the tests' parameters.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.interop.apache import DEFAULT_SETTINGS, LOOPBACK, Setting, as_property, free_ports
+from tests.interop.installation import HERE, Installation, install, install_4
+from tests.interop.java_process import JavaProcess, java_command
+from tests.interop.registration import register
+
+CLUSTER = "interop"
+
+# What the scenarios count on: filters, timers, and check-backs within seconds instead of minutes.
+SETTINGS: Mapping[str, Setting] = {
+    **DEFAULT_SETTINGS,
+    "brokerClusterName": CLUSTER,
+    "enablePropertyFilter": True,
+    "timerWheelEnable": True,
+    "traceTopicEnable": True,
+    "transactionCheckInterval": 1000,
+    "transactionTimeOut": 1000,
+    "mappedFileSizeCommitLog": 64 * 1024 * 1024,
+    "mappedFileSizeTimerLog": 4 * 1024 * 1024,
+    # Machines of tests are slow at times; a broker that says "busy" is not what is tested.
+    "waitTimeMillsInSendQueue": 10_000,
+    "osPageCacheBusyTimeOutMills": 30_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A running cluster: its name server as `host:port`, its name, its brokers' names."""
+
+    namesrv_addr: str
+    cluster: str
+    broker_names: tuple[str, ...]
+
+
+@contextmanager
+def apache_target(*, brokers: int = 1) -> Iterator[Target]:
+    """Run Apache's name server and `brokers` of its brokers 5.5.0 on empty stores; TLS is offered.
+
+    A new group whose first pull meets an empty queue misses what is sent at that very moment:
+    brokers of 5.x answer that they know no offset, and the client then asks for the queue's end.
+    """
+    with _cluster(install(), brokers=brokers) as target:
+        yield target
+
+
+@contextmanager
+def apache_4_target(*, brokers: int = 1) -> Iterator[Target]:
+    """Run Apache's name server and brokers of 4.9.7, which know no timers.
+
+    They listen on all addresses of the machine: run it in a network namespace of its own.
+    """
+    with _cluster(install_4(), brokers=brokers) as target:
+        yield target
+
+
+# `our_target(*, brokers)` belongs here, and in this table.
+TARGETS: Mapping[str, Callable[..., AbstractContextManager[Target]]] = {
+    "apache": apache_target,
+    "apache-4": apache_4_target,
+}
+
+
+@contextmanager
+def _cluster(installation: Installation, *, brokers: int) -> Iterator[Target]:
+    home = Path(tempfile.mkdtemp(prefix="rocketpy-cluster-"))
+    names = tuple(f"interop-{number}" for number in range(brokers))
+    with ExitStack() as running:
+        running.callback(shutil.rmtree, home)
+        name_server_port = free_ports()[0]
+        _launch(
+            "namesrv.NamesrvStartup",
+            {
+                "listenPort": name_server_port,
+                "bindAddress": LOOPBACK,
+                "kvConfigPath": f"{home}/kvConfig.json",
+            },
+            installation=installation,
+            home=home / "name-server",
+            running=running,
+        )
+        for name in names:
+            settings = _broker_settings(name, name_server_port, home=home / name)
+            _launch(
+                "broker.BrokerStartup",
+                settings,
+                installation=installation,
+                home=home / name,
+                running=running,
+            )
+            broker = (LOOPBACK, int(settings["listenPort"]))
+            register(broker, (LOOPBACK, name_server_port), topic=name)
+        yield Target(f"{LOOPBACK}:{name_server_port}", CLUSTER, names)
+
+
+def _broker_settings(name: str, name_server_port: int, *, home: Path) -> dict[str, Setting]:
+    _, port, ha_port = free_ports()
+    return {
+        **SETTINGS,
+        "brokerName": name,
+        "namesrvAddr": f"{LOOPBACK}:{name_server_port}",
+        "listenPort": port,
+        "haListenPort": ha_port,
+        "storePathRootDir": f"{home}/store",
+        "storePathCommitLog": f"{home}/store/commitlog",
+    }
+
+
+def _launch(
+    main_class: str,
+    settings: Mapping[str, Setting],
+    *,
+    installation: Installation,
+    home: Path,
+    running: ExitStack,
+) -> None:
+    (home / "conf").mkdir(parents=True)
+    for server in ("namesrv", "broker"):  # 4.x looks for its logging there
+        shutil.copy(HERE / "rmq.logback.xml", home / "conf" / f"logback_{server}.xml")
+    configuration = home / "settings.conf"
+    configuration.write_text(
+        "".join(f"{key}={as_property(value)}\n" for key, value in settings.items())
+    )
+    command = java_command(
+        *(f"org.apache.rocketmq.{main_class}", "-c", str(configuration)),
+        class_path=installation.class_path,
+        home=home,
+        options=("-Dtls.server.mode=permissive",),
+    )
+    process = JavaProcess(command, home=home, log=home / "output.log")
+    running.callback(process.kill)
+    process.wait_for("boot success")
