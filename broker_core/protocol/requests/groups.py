@@ -95,6 +95,7 @@ class DeleteGroup(Request):
 
     group_name: str
     clean_offset: bool | None = None
+    remove_offset: bool | None = None  # the same, as 4.x says it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,3 +148,66 @@ class QueryGroupsOfTopic(Request):
     CODES = (RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,)
 
     topic: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryTopicsOfGroup(Request):
+    """Which topics a group reads."""
+
+    JAVA = "QueryTopicsByConsumerRequestHeader"
+    CODES = (RequestCode.QUERY_TOPICS_BY_CONSUMER,)
+
+    group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuerySubscriptionOfGroup(Request):
+    """What a group wants of a topic."""
+
+    JAVA = "QuerySubscriptionByConsumerRequestHeader"
+    CODES = (RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER,)
+
+    group: str
+    topic: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetGroup(Request):
+    """The settings of a group."""
+
+    JAVA = "GetSubscriptionGroupConfigRequestHeader"
+    CODES = (RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG,)
+
+    group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateGroupForbidden(Request):
+    """Whether a group may read a topic: say it, or ask without saying."""
+
+    JAVA = "UpdateGroupForbiddenRequestHeader"
+    CODES = (RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN,)
+
+    group: str
+    topic: str
+    readable: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetConsumerRunningInfo(Request):
+    """What a client of a group says of itself; a tool asks a broker, the broker the client."""
+
+    JAVA = "GetConsumerRunningInfoRequestHeader"
+    CODES = (RequestCode.GET_CONSUMER_RUNNING_INFO,)
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetAllProducers(Request):
+    """All clients that send."""
+
+    JAVA = "GetAllProducerInfoRequestHeader"
+    CODES = (RequestCode.GET_ALL_PRODUCER_INFO,)

@@ -93,10 +93,16 @@ class EarliestStoreTimeAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ResetOffset(Request):
-    """Have a group read on from a time, or from an offset of one queue."""
+    """Have a group read on from a time, or from an offset of one queue.
+
+    A tool asks a broker; the broker tells the group's clients, with the offsets as the body.
+    """
 
     JAVA = "ResetOffsetRequestHeader"
-    CODES = (RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,)
+    CODES = (
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+    )
 
     topic: str
     group: str
@@ -104,3 +110,57 @@ class ResetOffset(Request):
     is_force: bool
     queue_id: int | None = None  # -1 for all
     offset: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetConsumerStatus(Request):
+    """How far the clients of a group have read a topic, or one of them.
+
+    A tool asks a broker; the broker asks the clients.
+    """
+
+    JAVA = "GetConsumerStatusRequestHeader"
+    CODES = (
+        RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
+    )
+
+    topic: str
+    group: str
+    client_addr: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloneGroupOffset(Request):
+    """Have a group read on where another one does."""
+
+    JAVA = "CloneGroupOffsetRequestHeader"
+    CODES = (RequestCode.CLONE_GROUP_OFFSET,)
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryCorrectionOffset(Request):
+    """The least offsets of a topic that groups have, but for some; for a group to start with."""
+
+    JAVA = "QueryCorrectionOffsetHeader"
+    CODES = (RequestCode.QUERY_CORRECTION_OFFSET,)
+
+    compare_group: str
+    topic: str
+    filter_groups: str | None = None  # with commas between
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryConsumeTimeSpan(Request):
+    """From when to when the messages of a topic are, and up to when a group has read them."""
+
+    JAVA = "QueryConsumeTimeSpanRequestHeader"
+    CODES = (RequestCode.QUERY_CONSUME_TIME_SPAN,)
+
+    topic: str
+    group: str

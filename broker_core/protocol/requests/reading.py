@@ -16,7 +16,7 @@ class PullMessage(Request):
     """Messages of a queue from an offset on; may be kept waiting until one comes."""
 
     JAVA = "PullMessageRequestHeader"
-    CODES = (RequestCode.PULL_MESSAGE,)
+    CODES = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
     consumer_group: str
     topic: str
@@ -102,3 +102,22 @@ class QueryConsumeQueue(Request):
     index: int | None = None
     count: int | None = None
     consumer_group: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumeDirectly(Request):
+    """Have a client of a group consume one message, and say what came of it.
+
+    A tool asks a broker; the broker asks the client, with the message as the body.
+    """
+
+    JAVA = "ConsumeMessageDirectlyResultRequestHeader"
+    CODES = (RequestCode.CONSUME_MESSAGE_DIRECTLY,)
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: int | None = None
+    group_sys_flag: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.headers import wire
@@ -14,7 +14,11 @@ class SendMessage(Request):
     """One message, or a batch: the body has it. One letter for each field, as many are sent."""
 
     JAVA = "SendMessageRequestHeaderV2"
-    CODES = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+    CODES = (
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE_V2,
+    )
 
     producer_group: str = wire("a")
     topic: str = wire("b")
@@ -30,6 +34,32 @@ class SendMessage(Request):
     max_reconsume_times: int | None = wire("l", default=None)
     batch: bool | None = wire("m", default=None)
     broker_name: str | None = wire("n", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendMessageV1(Request):
+    """The same by the names in full, as old clients send it."""
+
+    JAVA = "SendMessageRequestHeader"
+    CODES = (RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE)
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: int
+    queue_id: int
+    sys_flag: int
+    born_timestamp: int
+    flag: int
+    properties: str | None = None
+    reconsume_times: int | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: int | None = None
+    batch: bool | None = None
+
+    def as_v2(self) -> SendMessage:
+        """Return the same as a request of today."""
+        return SendMessage(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,3 +90,47 @@ class SendMessageBack(Request):
     origin_topic: str | None = None
     unit_mode: bool | None = None
     max_reconsume_times: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushReply(Request):
+    """A broker hands the reply to a request to who made the request; the body is the message's."""
+
+    JAVA = "ReplyMessageRequestHeader"
+    CODES = (RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,)
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: int
+    queue_id: int
+    sys_flag: int
+    born_timestamp: int
+    flag: int
+    born_host: str
+    store_host: str
+    store_timestamp: int
+    properties: str | None = None
+    reconsume_times: int | None = None
+    unit_mode: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallMessage(Request):
+    """Have a message that waits for its time not delivered."""
+
+    JAVA = "RecallMessageRequestHeader"
+    CODES = (RequestCode.RECALL_MESSAGE,)
+
+    topic: str
+    recall_handle: str
+    producer_group: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallMessageAnswer(Answer):
+    """Which message it was."""
+
+    JAVA = "RecallMessageResponseHeader"
+
+    msg_id: str

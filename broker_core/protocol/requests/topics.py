@@ -28,6 +28,14 @@ class CreateTopic(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CreateTopics(Request):
+    """Make several topics, or change their settings; the body has them."""
+
+    JAVA = "CreateTopicListRequestHeader"
+    CODES = (RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,)
+
+
+@dataclass(frozen=True, kw_only=True)
 class GetAllTopics(Request):
     """The settings of topics, some at a time."""
 

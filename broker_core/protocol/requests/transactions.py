@@ -38,3 +38,14 @@ class CheckTransactionState(Request):
     msg_id: str | None = None
     transaction_id: str | None = None
     offset_msg_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeCheck(Request):
+    """Have a half message checked again that was given up on."""
+
+    JAVA = "ResumeCheckHalfMessageRequestHeader"
+    CODES = (RequestCode.RESUME_CHECK_HALF_MESSAGE,)
+
+    topic: str | None = None
+    msg_id: str | None = None

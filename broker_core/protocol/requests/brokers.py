@@ -1,0 +1,37 @@
+"""Brokers as a whole: their settings, and programs beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.requests.request import Answer, Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerConfigAnswer(Answer):
+    """The version of a broker's settings; the body has them as Java's properties."""
+
+    JAVA = "GetBrokerConfigResponseHeader"
+
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterFilterServer(Request):
+    """A program that filters messages for a broker lives; 4.x only."""
+
+    JAVA = "RegisterFilterServerRequestHeader"
+    CODES = (RequestCode.REGISTER_FILTER_SERVER,)
+
+    filter_server_addr: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterFilterServerAnswer(Answer):
+    """Which broker it filters for."""
+
+    JAVA = "RegisterFilterServerResponseHeader"
+
+    broker_name: str
+    broker_id: int
