@@ -102,3 +102,12 @@ class BrokerMemberGroup(Body):
     cluster: str | None = None
     broker_name: str | None = None
     broker_addrs: Mapping[int, str] = empty()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerMembers(Body):
+    """Those brokers, as the answer to who asks for them."""
+
+    JAVA = "GetBrokerMemberGroupResponseBody"
+
+    broker_member_group: BrokerMemberGroup | None = None

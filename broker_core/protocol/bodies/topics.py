@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
@@ -42,7 +42,7 @@ class TopicTable(Body):
 
     JAVA = "TopicConfigAndMappingSerializeWrapper"
 
-    data_version: DataVersion = DataVersion()
+    data_version: DataVersion = field(default_factory=DataVersion)
     topics: Mapping[str, TopicSettings] = member("topicConfigTable", default_factory=dict)
     # Static topics, which are kept as they came.
     mapping_data_version: DataVersion | None = None
