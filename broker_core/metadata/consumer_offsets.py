@@ -11,7 +11,7 @@ in 500 commits. `groupTopicMap` follows `offsetTable`, from which Apache derives
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import index
 from typing import Any, ClassVar, NamedTuple
 
@@ -77,20 +77,15 @@ class OffsetTable:
         Going back is allowed, as in Apache's broker, and noted in the log.
         Call while holding the store lock. Raises GroupNameError, TopicNameError.
         """
-        committed = _checked(group, topic, offsets)
+        self.commit_many({(group, topic): offsets})
 
-        def merge(before: dict[int, int]) -> dict[int, int]:
-            for queue_id, queue_offset in committed.items():
-                if queue_offset < before.get(queue_id, 0):
-                    way = f"from {before[queue_id]} to {queue_offset}"
-                    log.warning("group %s goes back in %s/%d: %s", group, topic, queue_id, way)
-            return before | committed
+    def commit_many(self, commits: Mapping[tuple[str, str], Mapping[int, int]]) -> None:
+        """Set offsets of many groups and topics, as commit() does one, with a single write.
 
-        self._file.change(
-            lambda document: self._with_queues(
-                document, group, topic, merge(self._queues_in(document, group, topic))
-            )
-        )
+        Call while holding the store lock. Raises GroupNameError, TopicNameError.
+        """
+        checked = {key: _checked(*key, offsets) for key, offsets in commits.items()}
+        self._file.change(lambda document: self._with_commits(document, checked))
 
     def reset(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Make these the group's only offsets in the topic; the other queues are forgotten.
@@ -116,7 +111,7 @@ class OffsetTable:
             table = self._document(document).bean(_OFFSETS).members
             kept = {key: queues for key, queues in table.items() if not is_meant(key)}
             was_there = len(kept) < len(table)
-            return self._with_offsets(document, kept, group) if was_there else document
+            return self._with_offsets(document, kept, {group}) if was_there else document
 
         self._file.change(edit)
         return was_there
@@ -124,9 +119,22 @@ class OffsetTable:
     def _document(self, document: Document) -> Bean:
         return Bean(document, self._file.path, "the file")
 
-    def _queues_in(self, document: Document, group: str, topic: str) -> dict[int, int]:
+    def _with_commits(
+        self, document: Document, commits: Mapping[tuple[str, str], dict[int, int]]
+    ) -> Document:
         table = self._document(document).bean(_OFFSETS)
-        return self._queues(table, topic + _SEPARATOR + group)
+        changed = dict[str, dict[int, int]]()
+        for (group, topic), committed in commits.items():
+            key = topic + _SEPARATOR + group
+            before = self._queues(table, key)
+            _tell_of_going_back(group, topic, before, committed)
+            after = dict(sorted((before | committed).items()))
+            if table.members.get(key, {}) != after:
+                changed[key] = after
+        if not changed:
+            return document
+        groups = {group for group, _ in commits}
+        return self._with_offsets(document, {**table.members, **changed}, groups)
 
     def _queues(self, table: Bean, key: str) -> dict[int, int]:
         """The offsets under one key; in a file made by others the queues may be quoted."""
@@ -145,13 +153,15 @@ class OffsetTable:
         if table.get(key, {}) == queues:
             return document
         changed = {**table, key: dict(sorted(queues.items()))} if queues else without(table, key)
-        return self._with_offsets(document, changed, group)
+        return self._with_offsets(document, changed, {group})
 
-    def _with_offsets(self, document: Document, table: dict[str, Any], group: str) -> Document:
+    def _with_offsets(
+        self, document: Document, table: dict[str, Any], groups: Collection[str]
+    ) -> Document:
         bean = self._document(document)
         members = {
             "dataVersion": data_version(bean),
-            _TOPICS: _group_topics(bean.bean(_TOPICS).members, table, group),
+            _TOPICS: _group_topics(bean.bean(_TOPICS).members, table, groups),
             _OFFSETS: table,
             _PULL_OFFSETS: bean.bean(_PULL_OFFSETS).members,
         }
@@ -159,15 +169,32 @@ class OffsetTable:
 
 
 def _group_topics(
-    before: Mapping[str, Any], table: Mapping[str, Any], group: str
+    before: Mapping[str, Any], table: Mapping[str, Any], groups: Collection[str]
 ) -> dict[str, Any]:
-    """Return groupTopicMap with the entry of `group` following the offset table."""
-    suffix = _SEPARATOR + group
-    present = [str(key).removesuffix(suffix) for key in table if str(key).endswith(suffix)]
-    known = before.get(group)
-    kept = [topic for topic in known if topic in present] if isinstance(known, list) else []
-    topics = kept + [topic for topic in present if topic not in kept]
-    return {**before, group: topics} if topics else without(before, group)
+    """Return groupTopicMap with the entries of `groups` following the offset table."""
+    present: dict[str, list[str]] = {group: [] for group in groups}
+    for key in table:
+        topic, _, group = str(key).rpartition(_SEPARATOR)
+        if group in present:
+            present[group].append(topic)
+    after = dict(before)
+    for group, topics in present.items():
+        known = before.get(group)
+        kept = [topic for topic in known if topic in topics] if isinstance(known, list) else []
+        if topics:
+            after[group] = kept + [topic for topic in topics if topic not in kept]
+        else:
+            after.pop(group, None)
+    return after
+
+
+def _tell_of_going_back(
+    group: str, topic: str, before: Mapping[int, int], committed: Mapping[int, int]
+) -> None:
+    for queue_id, queue_offset in committed.items():
+        if queue_offset < before.get(queue_id, 0):
+            way = f"from {before[queue_id]} to {queue_offset}"
+            log.warning("group %s goes back in %s/%d: %s", group, topic, queue_id, way)
 
 
 def _checked(group: str, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:

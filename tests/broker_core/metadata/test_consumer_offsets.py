@@ -195,3 +195,42 @@ def test_processes_that_take_turns_under_a_lock_lose_no_commit(
     assert [process.wait() for process in processes] == [0, 0]
     assert offsets.committed("g", "t") == {0: 100, 1: 100}
     assert len(offsets.all()) == 2 + 2 * 100
+
+
+def test_many_commits_are_one_write_and_the_same_as_one_by_one(
+    golden: ConfigFile, tmp_path: Path, disk: Replaces
+) -> None:
+    writes: list[Path] = []
+
+    class CountingDisk:
+        def replace(self, path: Path, data: bytes) -> None:
+            writes.append(path)
+            disk.replace(path, data)
+
+    commits = {
+        ("lab_group", "lab_new"): {0: 1},
+        ("lab_group_tags", "lab_tags"): {1: 30, 2: 1},
+        ("fresh", "lab_new"): {3: 4},
+        ("fresh", "lab_tags"): {0: 9},
+    }
+    apart = ConfigFile(tmp_path / "apart.json", disk)
+    apart.path.write_bytes(golden.path.read_bytes())
+    OffsetTable(ConfigFile(golden.path, CountingDisk())).commit_many(commits)
+    for (group, topic), offsets in commits.items():
+        OffsetTable(apart).commit(group, topic, offsets)
+    assert golden.path.read_bytes() == apart.path.read_bytes()
+    assert writes == [golden.backup_path, golden.path]
+
+
+def test_many_commits_of_what_is_there_write_nothing(golden: ConfigFile) -> None:
+    before = golden.path.stat()
+    OffsetTable(golden).commit_many({("lab_group_tags", "lab_tags"): {0: 2}, ("g", "t"): {}})
+    assert golden.path.stat() == before
+    assert OffsetTable(golden).committed("g", "t") == {}
+
+
+def test_one_bad_name_among_many_commits_changes_nothing(golden: ConfigFile) -> None:
+    before = golden.path.read_bytes()
+    with pytest.raises(GroupNameError):
+        OffsetTable(golden).commit_many({("lab_group", "lab_new"): {0: 1}, ("a b", "t"): {0: 1}})
+    assert golden.path.read_bytes() == before
