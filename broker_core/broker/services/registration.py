@@ -1,0 +1,179 @@
+"""Telling every name server that a broker lives, and which topics it has.
+
+G1  Each name server is told at the start, every period, and soon after a change; many changes in
+    one turn of the loop are told together.
+G2  A name server that does not answer delays no other. It is tried again after some seconds.
+G3  What is told is what the broker has when it is told: a change meanwhile is told after it.
+
+The log has a line when a name server is reached, and when it is not any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from rocketpy.broker_core.net.caller import Caller, UnreachableError
+from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
+from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicTable
+from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
+from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.requests.routes import RegisterBroker, UnregisterBroker
+
+log = logging.getLogger(__name__)
+
+PERIOD_MS = 30_000  # [registerNameServerPeriod]
+_RETRY_S = 5.0
+_PATIENCE_S = 3.0  # of start() and stop(), with name servers that do not answer
+_CRC_MASK = 0x7FFFFFFF  # Java's numbers have a sign, so that Apache leaves out the highest bit
+
+
+class Registrant(Protocol):
+    """What a name server is told of a broker."""
+
+    @property
+    def cluster(self) -> str:
+        """The name of its cluster."""
+
+    @property
+    def broker_name(self) -> str:
+        """Its name."""
+
+    @property
+    def broker_id(self) -> int:
+        """Its number among those of its name: 0 is the master."""
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it, `host:port`."""
+
+    @property
+    def ha_address(self) -> str:
+        """Where slaves reach it, `host:port`."""
+
+    async def topic_table(self) -> TopicTable:
+        """Return all topics with their version. Called in the loop, at each registration."""
+
+
+class Registration:
+    """Keeps a broker known to its name servers. Used in one loop."""
+
+    def __init__(
+        self,
+        broker: Registrant,
+        name_servers: Sequence[str],
+        caller: Caller,
+        *,
+        period_ms: int = PERIOD_MS,
+    ) -> None:
+        self._broker, self._caller, self._period_s = broker, caller, period_ms / 1000
+        self._servers = [_NameServer(address) for address in dict.fromkeys(name_servers)]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin; on return every name server was told, but for those that let us wait."""
+        if not self._servers:
+            return
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._keep_known(each)) for each in self._servers]
+        tried = [loop.create_task(each.tried.wait()) for each in self._servers]
+        _, waiting = await asyncio.wait(tried, timeout=_PATIENCE_S)
+        for task in waiting:
+            task.cancel()
+
+    def changed(self) -> None:
+        """Tell all name servers soon: a topic or an address is another. Called in the loop."""
+        for server in self._servers:
+            server.due.set()
+
+    async def stop(self) -> None:
+        """Have every name server forget the broker, as far as they can be reached."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.gather(*(self._unregister(each) for each in self._servers))
+
+    async def _keep_known(self, server: _NameServer) -> None:
+        while True:
+            server.due.clear()
+            failure = await self._register(server.address)
+            server.note(failure)
+            server.tried.set()
+            pause_s = self._period_s if failure is None else min(_RETRY_S, self._period_s)
+            try:
+                await asyncio.wait_for(server.due.wait(), pause_s)
+            except asyncio.TimeoutError:
+                continue
+
+    async def _register(self, address: str) -> str | None:
+        """Tell a name server of the broker; return why it could not be told, None if it was."""
+        try:
+            answer = await self._caller.ask(address, await self._registering())
+        except UnreachableError as cause:
+            return cause.reason
+        except Exception as cause:  # the topics could not be read, say: the next time they may be
+            log.exception("the broker could not be registered at %s", address)
+            return str(cause)
+        if answer.code != ResponseCode.SUCCESS:
+            return f"it answered {answer.code}: {answer.remark}"
+        return None
+
+    async def _unregister(self, server: _NameServer) -> None:
+        if not server.is_known_there:
+            return
+        broker = self._broker
+        header = UnregisterBroker(
+            broker_name=broker.broker_name,
+            broker_addr=broker.address,
+            cluster_name=broker.cluster,
+            broker_id=broker.broker_id,
+        )
+        command = RemotingCommand(RequestCode.UNREGISTER_BROKER, header.encode())
+        try:
+            await self._caller.ask(server.address, command, timeout_s=_PATIENCE_S)
+        except UnreachableError as cause:
+            log.info("not unregistered: %s", cause)
+
+    async def _registering(self) -> RemotingCommand:
+        broker, table = self._broker, await self._broker.topic_table()
+        if table.mapping_data_version is None:
+            table = replace(table, mapping_data_version=DataVersion())
+        body = RegisterBrokerBody(topic_table=table).encode()
+        header = RegisterBroker(
+            broker_name=broker.broker_name,
+            broker_addr=broker.address,
+            cluster_name=broker.cluster,
+            ha_server_addr=broker.ha_address,
+            broker_id=broker.broker_id,
+            enable_acting_master=False,
+            compressed=False,
+            body_crc=zlib.crc32(body) & _CRC_MASK,
+        )
+        return RemotingCommand(RequestCode.REGISTER_BROKER, header.encode(), body)
+
+
+class _NameServer:
+    """One name server, and whether it answers."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.due, self.tried = asyncio.Event(), asyncio.Event()
+        self.is_known_there = False  # since the last try
+        self._was_noted = False
+
+    def note(self, failure: str | None) -> None:
+        """Log what is new."""
+        is_known = failure is None
+        if self._was_noted and is_known == self.is_known_there:
+            return
+        self._was_noted, self.is_known_there = True, is_known
+        if is_known:
+            log.info("registered with the name server %s", self.address)
+        else:
+            log.warning("not registered with the name server %s: %s", self.address, failure)
