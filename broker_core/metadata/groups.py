@@ -7,7 +7,7 @@ How far a group has read is in consumer_offsets.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
@@ -92,19 +92,29 @@ class GroupTable:
 
         Call while holding the store lock. Raises GroupNameError.
         """
-        check_group_name(config.name)
+        self.put_many([config], now_ms=now_ms)
+
+    def put_many(self, configs: Iterable[GroupConfig], *, now_ms: int) -> None:
+        """Make or change several groups with one write, as put() does one."""
+        wanted = list(configs)
+        for config in wanted:
+            check_group_name(config.name)
 
         def edit(document: Document) -> Document:
             bean = self._document(document)
             table = bean.bean(_TABLE)
-            group = with_members(table.bean(config.name).members, _members(config))
+            groups = {
+                config.name: with_members(table.bean(config.name).members, _members(config))
+                for config in wanted
+            }
             tables = {
                 _FORBIDDEN: bean.bean(_FORBIDDEN).members,
-                _TABLE: {**table.members, config.name: group},
+                _TABLE: {**table.members, **groups},
             }
             return self._changed(document, tables, now_ms)
 
-        self._file.change(edit)
+        if wanted:
+            self._file.change(edit)
 
     def delete(self, name: str, *, now_ms: int) -> bool:
         """Take the group off the table and tell whether it was there; its offsets stay.

@@ -101,3 +101,19 @@ def test_delete_takes_the_group_and_what_was_forbidden_to_it(golden: ConfigFile)
 def test_bad_name_is_refused(groups: GroupTable) -> None:
     with pytest.raises(GroupNameError, match="121 characters; 120 are allowed"):
         groups.put(GroupConfig("g" * 121), now_ms=1)
+
+
+def test_many_groups_are_one_change_of_the_file(golden: ConfigFile) -> None:
+    before = golden.load()
+    wanted = [GroupConfig("zz_a"), GroupConfig("lab_group", retry_queues=7)]
+    GroupTable(golden).put_many(wanted, now_ms=9)
+    after = golden.load()
+    assert after["dataVersion"]["counter"] == before["dataVersion"]["counter"] + 1
+    assert GroupTable(golden).get("lab_group") == wanted[1]
+    assert GroupTable(golden).get("zz_a") == wanted[0]
+
+
+def test_no_groups_at_all_write_nothing(golden: ConfigFile) -> None:
+    before = golden.path.stat()
+    GroupTable(golden).put_many([], now_ms=9)
+    assert golden.path.stat() == before
