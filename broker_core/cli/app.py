@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rocketpy.broker_core.cli import messages, texts
+from rocketpy.broker_core.cli import messages, namesrv, texts
 from rocketpy.broker_core.cli.commands import Commands, RootGroup
 from rocketpy.broker_core.cli.group import group_app
 from rocketpy.broker_core.cli.store import store_app
@@ -19,6 +19,7 @@ app.add_typer(store_app, name="store")
 app.add_typer(topic_app, name="topic")
 app.command(help=texts.SEND)(messages.send)
 app.command(help=texts.TAIL)(messages.tail)
+app.command(help=texts.NAMESRV)(namesrv.namesrv)
 app.add_typer(group_app, name="group")
 
 

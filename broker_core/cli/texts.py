@@ -246,3 +246,19 @@ that was sent back, also the cause.
   rocketpy tail shop-store orders -n 1 --json | jq -r .body
 
 [bold]Exit codes[/bold]: 0 shown, 2 no such topic or store, 130 ended by Ctrl-C."""
+
+NAMESRV = """Run a name server, at which brokers register and clients ask for routes.
+
+It listens on 127.0.0.1:9876 unless it is told otherwise, by options or by a
+file like the [bold]namesrv.conf[/bold] of Apache's. Brokers of Apache's register with it as
+well. Several may run side by side: give brokers and clients all of them.
+
+It prints a line when it is ready, and stops at SIGTERM or Ctrl-C.
+
+[bold]Examples[/bold]
+
+  rocketpy namesrv --port 0
+  rocketpy namesrv --bind 127.0.0.1 --port 0 --json
+  rocketpy namesrv --print-config
+
+[bold]Exit codes[/bold]: 0 stopped, 2 it could not listen, 130 ended by Ctrl-C."""

@@ -90,7 +90,9 @@ def _load(path: Path) -> Tables:
         document = java_json.loads(data)
     except ValueError as cause:
         raise KeyValueFileError(str(path), str(cause)) from cause
-    tables = document.get(_TABLE) or {} if isinstance(document, dict) else None
+    tables = document.get(_TABLE) if isinstance(document, dict) else document
+    if tables is None:
+        return {}
     if not isinstance(tables, dict):
         raise KeyValueFileError(str(path), f"there is no table {_TABLE!r}")
     return {str(namespace): _table(path, table) for namespace, table in tables.items()}

@@ -16,6 +16,7 @@ from rocketpy.broker_core.cli import app
 from rocketpy.spark_jobs import cli  # adds its commands
 
 NEVER_ENDS = {"-f", "--follow", "--watch", "-w"}
+SERVERS = {"broker", "namesrv"}
 
 
 class Example(NamedTuple):
@@ -27,7 +28,8 @@ class Example(NamedTuple):
     @property
     def never_ends(self) -> bool:
         is_service = "redeliver" in self.words and "--once" not in self.words
-        return is_service or bool(NEVER_ENDS & {*self.words})
+        is_server = self.words[0] in SERVERS and "--print-config" not in self.words
+        return is_server or is_service or bool(NEVER_ENDS & {*self.words})
 
 
 class Found(NamedTuple):

@@ -43,6 +43,10 @@ KEYS = {
     "send": "msg_id queue_id queue_offset physical_offset stored_ms recall_handle",
     "tail": "store_timestamp queue_id queue_offset commit_log_offset tags keys body body_encoding "
     "properties",
+    "namesrv": "listenPort bindAddress kvConfigPath configStorePath configBlackList "
+    "orderMessageEnable returnOrderTopicConfigToBroker scanNotActiveBrokerInterval "
+    "enableAllTopicList enableTopicList deleteTopicWithBrokerRegistration "
+    "serverChannelMaxIdleTimeSeconds",
     "group list": "group topics behind members dead_letters retry_max_times retry_queues "
     "consume_enabled",
     "group create": "group retry_max_times retry_queues consume_enabled",
