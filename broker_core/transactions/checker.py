@@ -49,6 +49,7 @@ from rocketpy.broker_core.transactions.op_queue import (
     CHECK_GROUP,
     OpQueue,
     make_topics,
+    noted_progress,
     progress,
     read_message,
 )
@@ -116,6 +117,7 @@ class TransactionChecker:
             self._lease.release()
 
     def _check(self, queue_id: int, now_ms: int) -> CheckSummary:
+        self._set_back(queue_id)
         summary, ops = CheckSummary(), OpQueue(self._store, queue_id)
         start, end = progress(self._store, TRANSACTION_HALF_TOPIC, queue_id)
         rule = self._rule(now_ms)
@@ -135,6 +137,17 @@ class TransactionChecker:
             summary += _count(plan, left=end - start if is_over else 0)
             if is_over:
                 return summary
+
+    def _set_back(self, queue_id: int) -> None:
+        """Note no more progress than a queue is long: a crash of Apache's broker may leave it so.
+
+        Else the next half messages would take the numbers of those that were gone through.
+        """
+        for topic in (TRANSACTION_HALF_TOPIC, TRANSACTION_OP_TOPIC):
+            with self._store.locked():
+                start, _ = progress(self._store, topic, queue_id)
+                if (noted_progress(self._store, topic, queue_id) or 0) > start:
+                    self._store.offsets.commit(CHECK_GROUP, topic, {queue_id: start})
 
     def _rule(self, now_ms: int) -> CheckRule:
         hours = self._store.config.retention_hours

@@ -55,7 +55,7 @@ def is_prepared(properties: Mapping[str, str], reconsume_times: int = 0) -> bool
     return properties.get(TRANSACTION_PREPARED, "").lower() == "true" and not is_retry
 
 
-def half_message(message: Message) -> Message:
+def half_message(message: Message, config: StoreConfig) -> Message:
     """Return a message as it waits for the end of its transaction.
 
     Raises:
@@ -78,7 +78,9 @@ def half_message(message: Message) -> Message:
         queue_id=HALF_QUEUE,
         sys_flag=message.sys_flag & ~TRANSACTION_MASK,
         properties=properties,
+        store_host=config.store_host,
         prepared_transaction_offset=PhysicalOffset(0),
+        has_checksum=config.record_checksum,
     )
 
 

@@ -46,10 +46,15 @@ def read_message(
     if unit is None or unit.is_filler:
         return None
     try:
-        return store.message_at(unit.physical_offset)
+        message = store.message_at(unit.physical_offset)
     except CorruptStoreError as cause:
         log.error("%s/%d: message %d is passed over: %s", topic, queue_id, queue_offset, cause)
         return None
+    if (message.topic, message.queue_id, message.queue_offset) != (topic, queue_id, queue_offset):
+        reason = f"the record at {unit.physical_offset} is another one"
+        log.error("%s/%d: message %d is passed over: %s", topic, queue_id, queue_offset, reason)
+        return None
+    return message
 
 
 class OpQueue:

@@ -88,8 +88,9 @@ class Transactions:
             MessageRefusedError: one breaks a limit, or is to wait for a time.
         """
         make_topics(self._store)
-        drafts = [admitted(half_message(message), self._store.config) for message in messages]
-        return self._store.append_many(drafts)
+        config = self._store.config
+        halves = [half_message(message, config) for message in messages]
+        return self._store.append_many([admitted(half, config) for half in halves])
 
     def end(self, end: TransactionEnd) -> Ending:
         """Commit a transaction or roll it back; durable on return as append_many() is."""
