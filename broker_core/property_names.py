@@ -40,7 +40,14 @@ CAUSE = "ROCKETPY_CAUSE"  # why it was sent back
 REPLAYED_FROM = "ROCKETPY_REPLAYED_FROM"  # its position among dead letters: topic/queue/offset
 REPLAY_RUN = "ROCKETPY_REPLAY_RUN"  # the run that replayed it
 
+# Requests that are messages, and replies to them.
+REPLY_TO_CLIENT = "REPLY_TO_CLIENT"  # the client that asked
+PUSH_REPLY_TIME = "PUSH_REPLY_TIME"  # when the broker handed the reply to that client
+
 # Storing.
 WAIT = "WAIT"  # whether its sender waits until it is durable
 CHECKSUM = "__CRC32#"  # the record check sum; no property to a reader
+MSG_REGION = "MSG_REGION"  # the region of the broker that took it
+TRACE_ON = "TRACE_ON"  # whether that broker wants it traced
+CLUSTER = "CLUSTER"  # the cluster of that broker
 LOST = "ROCKETPY_LOST"  # an empty message that a repair put in the place of a lost one

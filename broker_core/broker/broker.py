@@ -9,23 +9,43 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import orjson
+
 from rocketpy.broker_core.broker.appender import Appender
+from rocketpy.broker_core.broker.clients import Clients
+from rocketpy.broker_core.broker.durability import Durability
+from rocketpy.broker_core.broker.group_offsets import GroupOffsets
+from rocketpy.broker_core.broker.group_settings import Groups
+from rocketpy.broker_core.broker.incoming import Incoming
+from rocketpy.broker_core.broker.pulling import Pulling
+from rocketpy.broker_core.broker.queue_locks import QueueLocks
+from rocketpy.broker_core.broker.registrant import BrokerRegistrant
+from rocketpy.broker_core.broker.retries import Retries
+from rocketpy.broker_core.broker.services.client_expiry import ClientExpiry
+from rocketpy.broker_core.broker.services.offset_saving import OffsetSaving
+from rocketpy.broker_core.broker.services.registration import Registration
+from rocketpy.broker_core.broker.services.transaction_checks import TransactionChecks
 from rocketpy.broker_core.broker.settings import BrokerSettings
+from rocketpy.broker_core.broker.stats import Stats
+from rocketpy.broker_core.broker.subscriptions import Subscriptions
 from rocketpy.broker_core.broker.table import HANDLERS
 from rocketpy.broker_core.broker.topics import Topics
 from rocketpy.broker_core.broker.waiting_pulls import WaitingPulls
-from rocketpy.broker_core.clock import Clock, SystemClock
+from rocketpy.broker_core.clock import Clock, SystemClock, steady_ms
 from rocketpy.broker_core.delay.service import DeliveryService
-from rocketpy.broker_core.message import Host
 from rocketpy.broker_core.net.caller import Caller
+from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.server import Server, bind_pair
 from rocketpy.broker_core.net.service import Service
+from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
+from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)
@@ -35,21 +55,21 @@ _POOL_THREADS = 8
 
 
 class Broker:
-    """One broker, started and stopped in a loop."""
+    """One broker, started and stopped in a loop. Its parts are there once it is started."""
 
-    loop: asyncio.AbstractEventLoop
-    host: Host  # that clients are told; known once it listens
-    store: MessageStore
-    topics: Topics
-    appender: Appender
-    waiting_pulls: WaitingPulls
-
-    def __init__(self, settings: BrokerSettings, *, clock: Clock | None = None) -> None:
-        self.settings, self.clock = settings, clock or SystemClock()
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        clock: Clock | None = None,
+        config_path: Path | None = None,
+    ) -> None:
+        self.settings, self.clock, self.config_path = settings, clock or SystemClock(), config_path
         self.pool = ThreadPoolExecutor(_POOL_THREADS, "rocketpy-broker")
         self.service = Service(self, HANDLERS, self.pool)
+        self.stats = Stats()
         self.started_ms = self.clock.now_ms()
-        self._is_stopped = False
+        self.is_stopping = False
 
     async def start(self) -> None:
         """Listen, open the store, and register: ready on return.
@@ -62,35 +82,72 @@ class Broker:
         settings = self.settings
         sockets = bind_pair(settings.listen_address, settings.listen_port)
         try:
-            port = sockets[0].getsockname()[1]
-            self.host = settings.advertised(port)
+            self.host = settings.advertised(sockets[0].getsockname()[1])
             self.store = await self.in_pool(self._open_store)
+            await self._make_parts()
         except BaseException:
             for each in sockets:
                 each.close()
             raise
-        self.caller = Caller(self.service)
-        self.topics = Topics(self)
-        await self.in_pool(self.topics.make_system_topics)
-        self.appender = Appender(self)
+        await self._serve(sockets)
+        log.info("%s serves %s at %s", settings.broker_name, self.store.root, self.host)
+
+    async def _make_parts(self) -> None:
+        settings = self.settings
+        self.id_prefix = self.host.packed().hex().upper().encode()  # of message ids
+        own = {MSG_REGION: settings.region_id, TRACE_ON: "true" if settings.trace_on else "false"}
+        self.answer_fields = orjson.dumps(own)[1:-1]  # in each answer to a send
+        self.topics, self.groups = Topics(self), Groups(self)
+        self.offsets = GroupOffsets(self.store)
+        self.queue_locks = QueueLocks(settings.rebalance_lock_max_live_time)
+        self.clients = Clients(steady_ms=lambda: steady_ms(self.clock), notifies=self._notifies)
+        self.subscriptions, self.pulling = Subscriptions(self), Pulling(self)
+        self.incoming, self.retries = Incoming(self), Retries(self)
+        self.appender, self.durability = Appender(self), Durability(self)
         self.waiting_pulls = WaitingPulls(self)
+        self.transactions = TransactionChecks(self)
+        await self.in_pool(self._make_system_settings)
+
+    def _make_system_settings(self) -> None:
+        self.topics.make_system_topics()
+        self.groups.make_system_groups()
+
+    async def _serve(self, sockets: list[socket.socket]) -> None:
+        settings = self.settings
+        self.caller = Caller(self.service)
         self._delivery = DeliveryService(self.store)
         self._delivery.__enter__()
+        self._offset_saving, self._client_expiry = OffsetSaving(self), ClientExpiry(self)
+        self._offset_saving.start()
+        self._client_expiry.start()
+        self.transactions.start()
         self._server = Server(
             self.service, sockets, idle_s=settings.server_channel_max_idle_time_seconds
         )
         self._server.start()
-        log.info("%s serves %s at %s", settings.broker_name, self.store.root, self.host)
+        name_servers = [each for each in settings.namesrv_addr.replace(",", ";").split(";") if each]
+        self.registration = Registration(
+            BrokerRegistrant(self),
+            name_servers,
+            self.caller,
+            period_ms=settings.register_name_server_period,
+        )
+        self.topics.when_changed(self.registration.changed)
+        await self.registration.start()
 
     async def stop(self) -> None:
         """Answer what was asked, save all, and leave the store clean. Stopping twice is fine."""
-        if self._is_stopped:
+        if self.is_stopping:
             return
-        self._is_stopped = True
+        self.is_stopping = True
+        await self.registration.stop()
         self.waiting_pulls.stop()
+        await self.transactions.stop()
         await self.appender.drained()
         await self._server.stop()
         self.caller.close()
+        await self._client_expiry.stop()
+        await self._offset_saving.stop()
         await self.in_pool(self._delivery.stop)
         await self.in_pool(self.store.close)
         self.pool.shutdown(wait=False)
@@ -98,6 +155,21 @@ class Broker:
     async def in_pool(self, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """Run what may block in a thread."""
         return await self.loop.run_in_executor(self.pool, work, *arguments)
+
+    async def ask_client(
+        self, connection: Connection, command: RemotingCommand, body: bytes, *, timeout_s: float
+    ) -> RemotingCommand | None:
+        """Return a client's answer; None if it gives none in time."""
+        try:
+            return await asyncio.wait_for(connection.request(command, body), timeout_s)
+        except (asyncio.TimeoutError, ConnectionResetError) as cause:
+            log.warning("%s does not answer %r: %s", connection.peer, command, cause)
+            return None
+
+    def _notifies(self, group: str) -> bool:
+        known = self.groups.get(group)
+        is_wanted = known is None or known.notify_consumer_ids_changed_enabled
+        return is_wanted and self.settings.notify_consumer_ids_changed_enable
 
     def _open_store(self) -> MessageStore:
         root = Path(self.settings.store_path_root_dir)

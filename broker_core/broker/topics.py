@@ -80,7 +80,10 @@ class Topics:
         template = self.get(default_topic)
         if template is None or not template.perm & PERM_INHERIT:
             return None
-        if default_topic == AUTO_CREATE_TOPIC and not self._broker.settings.auto_create_topic_enable:
+        if (
+            default_topic == AUTO_CREATE_TOPIC
+            and not self._broker.settings.auto_create_topic_enable
+        ):
             return None
         count = max(min(queues, template.write_queues), 0)
         return self.make(_topic(name, count, template.perm & ~PERM_INHERIT))

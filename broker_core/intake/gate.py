@@ -46,20 +46,60 @@ def drafted(
     Raises:
         MessageRefusedError: it breaks a limit; says which, and what the limit is.
     """
-    text, tag = join_properties(properties), properties.get(TAGS)
+    is_waiting = topic == SCHEDULE_TOPIC
+    return drafted_text(
+        topic,
+        queue_id,
+        body,
+        join_properties(properties),
+        config,
+        tag=properties.get(TAGS),
+        born_ms=born_ms,
+        flag=flag,
+        sys_flag=sys_flag,
+        born_host=born_host.packed(),
+        store_host=(store_host or config.store_host).packed(),
+        reconsume_times=reconsume_times,
+        prepared_offset=prepared_offset,
+        has_checksum=has_checksum,
+        delay_ms=level_delay_ms(properties.get(DELAY), config) if is_waiting else 0,
+    )
+
+
+def drafted_text(
+    topic: str,
+    queue_id: int,
+    body: bytes,
+    text: bytes,
+    config: StoreConfig,
+    *,
+    tag: str | None,
+    born_ms: int,
+    flag: int,
+    sys_flag: int,
+    born_host: bytes,
+    store_host: bytes,
+    reconsume_times: int = 0,
+    prepared_offset: int = 0,
+    has_checksum: bool | None = None,
+    delay_ms: int = 0,
+) -> RecordDraft:
+    """Return the draft of a message whose properties are text already, each closed; see drafted().
+
+    `tag` is the value of TAGS in it; hosts are packed.
+    """
     if has_checksum is None:
         has_checksum = config.record_checksum
     size = len(text) + (CHECKSUM_SIZE if has_checksum else 0)
     if flag or len(body) > config.max_message_size or size > config.max_properties_length:
         _refuse_beyond_limits(body, flag, size, config)
-    is_waiting = topic == SCHEDULE_TOPIC
     return RecordDraft(
         topic,
         queue_id,
         body,
         text,
-        born_host=born_host.packed(),
-        store_host=(store_host or config.store_host).packed(),
+        born_host=born_host,
+        store_host=store_host,
         born_ms=born_ms,
         flag=flag,
         sys_flag=sys_flag,
@@ -67,7 +107,7 @@ def drafted(
         prepared_offset=prepared_offset,
         has_checksum=has_checksum,
         tag_code=tag_hash(tag) if tag else 0,
-        delay_ms=level_delay_ms(properties.get(DELAY), config) if is_waiting else 0,
+        delay_ms=delay_ms,
     )
 
 

@@ -14,6 +14,7 @@ from rocketpy.broker_core.metadata.config_file import ConfigFile
 from rocketpy.broker_core.metadata.documents import (
     Bean,
     Document,
+    data_version,
     next_data_version,
     with_members,
     without,
@@ -73,6 +74,13 @@ class TopicTable:
         """Return all topics, those of the system included, by name."""
         table = self._document(self._file.load()).bean(_TABLE)
         return {name: _config(name, table.bean(name)) for name in table.members}
+
+    def all_with_version(self) -> tuple[dict[str, TopicConfig], dict[str, Any]]:
+        """Return all topics as all() does, and the version of the file that has them."""
+        document = self._document(self._file.load())
+        table = document.bean(_TABLE)
+        topics = {name: _config(name, table.bean(name)) for name in table.members}
+        return topics, data_version(document)
 
     def put(self, config: TopicConfig, *, now_ms: int, name_limit: int = TOPIC_NAME_LIMIT) -> None:
         """Make the topic, or change it; members that we do not know are kept.

@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from rocketpy.broker_core.message import NO_HOST, Host
 from rocketpy.broker_core.net.service import Body
@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._kept: set[asyncio.Future[object]] = set()  # answers that are still to come
         self._closed_callbacks: list[Callable[[Connection], None]] = []
         self.peer, self.local = NO_HOST, NO_HOST
+        self.packed_peer = NO_HOST.packed()  # as records have it
         self.is_closed = False
         self.heard_s = self._loop.time()  # when the last bytes came
 
@@ -70,10 +71,11 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take up the connection."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast(asyncio.Transport, transport)  # uvloop's is of a class of its own
         self._transport = transport
         self.peer = _host(transport.get_extra_info("peername"))
         self.local = _host(transport.get_extra_info("sockname"))
+        self.packed_peer = self.peer.packed()
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         if self._opened is not None:
             self._opened(self)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from rocketpy.broker_core.codec.gather import Ints, rows_at
 from rocketpy.broker_core.codec.layout import HEAD, HEAD_STRUCT
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE, QUEUE_UNIT_STRUCT, file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.reading import BATCH_ROWS, QueueReader
@@ -67,6 +68,30 @@ class RawReader(QueueReader):
             start, size = following, int(ends[-1]) if len(ends) else size
             if count == most_messages:
                 break
+        return RawRecords(views, count, start)
+
+    def raw_passing(
+        self, start: int, end: int, sql: SqlFilter, *, most_bytes: int, most_messages: int
+    ) -> RawRecords:
+        """Return records as raw() does, those that pass a filter over their properties."""
+        views, count, size, rows = list[memoryview](), 0, 0, most_messages
+        while start < end and count < most_messages:
+            rows = min(rows * 4, BATCH_ROWS)
+            window_end = min(end, start + rows)
+            for block in self._all_blocks(start, window_end, {"properties"}):
+                passing = sql.passing(block)
+                for at, length, offset in zip(
+                    passing.starts.tolist(),
+                    passing.sizes.tolist(),
+                    passing.head["queue_offset"].tolist(),
+                    strict=True,
+                ):
+                    size += length
+                    if count == most_messages or (count and size > most_bytes):
+                        return RawRecords(views, count, offset)
+                    views.append(passing.data.data[at : at + length])
+                    count += 1
+            start = window_end
         return RawRecords(views, count, start)
 
     def _few(self, start: int, end: int, most_bytes: int) -> RawRecords | None:

@@ -1,0 +1,196 @@
+"""Storing what was sent: all messages of one turn of the loop with one append.
+
+A1  Messages are stored in the order in which they came; of one request all or none.
+A2  The loop never waits for the store's lock: if another has it, a thread waits instead, and what
+    comes meanwhile is stored by the next append.
+A3  A request that cannot be stored is refused; it does not take others with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.errors import StoreLockedError
+from rocketpy.broker_core.net.service import RefusedError
+from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.storage.appends import PlacedOne
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+# How long a send waits for another process that has the lock: a client gives up after 3 s.
+_LOCK_WAIT_S = 2.0
+
+
+class Storing(Protocol):
+    """What waits for the storing of its messages."""
+
+    count: int  # of its drafts
+
+    def stored(self, placed: Sequence[PlacedOne]) -> None:
+        """Its messages are in the log. Called in the loop."""
+
+    def failed(self, cause: Exception) -> None:
+        """Nothing of it was stored. Called in the loop."""
+
+
+class Appender:
+    """Collects the messages of a turn and stores them. Used in the loop only."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker, self._store, self._loop = broker, broker.store, broker.loop
+        self._drafts: list[RecordDraft] = []
+        self._waiting: list[Storing] = []
+        self._is_due = self._is_busy = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.thread_id = 0  # of the thread that appends now
+
+    def put(self, drafts: Sequence[RecordDraft], storing: Storing) -> None:
+        """Store messages at the end of this turn.
+
+        Raises:
+            RefusedError: too many wait already.
+        """
+        if len(self._drafts) >= self._broker.settings.send_thread_pool_queue_capacity:
+            remark = "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while"
+            raise RefusedError(ResponseCode.SYSTEM_BUSY, remark)
+        self._drafts.extend(drafts)
+        self._waiting.append(storing)
+        if not self._is_due and not self._is_busy:
+            self._is_due = True
+            self._idle.clear()
+            self._loop.call_soon(self._turn)
+
+    def store(self, drafts: Sequence[RecordDraft]) -> asyncio.Future[Sequence[PlacedOne]]:
+        """Store messages as put() does; the future gets where they are."""
+        future: asyncio.Future[Sequence[PlacedOne]] = self._loop.create_future()
+        self.put(drafts, _Awaited(len(drafts), future))
+        return future
+
+    async def drained(self) -> None:
+        """Return when all that was put has been stored or refused."""
+        await self._idle.wait()
+
+    def _turn(self) -> None:
+        self._is_due = False
+        drafts, waiting = self._drafts, self._waiting
+        self._drafts, self._waiting = [], []
+        self.thread_id = threading.get_ident()
+        try:
+            placed = self._store.append_many(drafts, lock_timeout_s=0)
+        except StoreLockedError:
+            self._in_thread(drafts, waiting, one_by_one=False)
+        except Exception as cause:
+            log.info("%d messages are stored one by one: %s", len(drafts), cause)
+            self._in_thread(drafts, waiting, one_by_one=True)
+        else:
+            self._finish(drafts, waiting, placed)
+            self._idle.set()
+        finally:
+            self.thread_id = 0
+
+    def _in_thread(
+        self, drafts: list[RecordDraft], waiting: list[Storing], *, one_by_one: bool
+    ) -> None:
+        self._is_busy = True
+        work = self._append_each if one_by_one else self._append_all
+        future = self._loop.run_in_executor(self._broker.pool, work, drafts, waiting)
+        future.add_done_callback(lambda done: self._after_thread(done.result()))
+
+    def _append_all(
+        self, drafts: list[RecordDraft], waiting: list[Storing]
+    ) -> list[Callable[[], None]]:
+        """Store all with one append that waits for the lock; return what the loop has to do."""
+        self.thread_id = threading.get_ident()
+        try:
+            placed = self._store.append_many(drafts, lock_timeout_s=_LOCK_WAIT_S)
+        except StoreLockedError as cause:
+            return [lambda: _fail_all(waiting, _busy(cause))]
+        except Exception:
+            return self._append_each(drafts, waiting)
+        finally:
+            self.thread_id = 0
+        return [lambda: self._finish(drafts, waiting, placed)]
+
+    def _append_each(
+        self, drafts: list[RecordDraft], waiting: list[Storing]
+    ) -> list[Callable[[], None]]:
+        """Store request by request, so that only those fail that cannot be stored."""
+        self.thread_id = threading.get_ident()
+        results: list[Callable[[], None]] = []
+        at = 0
+        for storing in waiting:
+            own = drafts[at : at + storing.count]
+            at += storing.count
+            results.append(self._append_one(own, storing))
+        self.thread_id = 0
+        return results
+
+    def _append_one(self, drafts: list[RecordDraft], storing: Storing) -> Callable[[], None]:
+        try:
+            placed = self._store.append_many(drafts, lock_timeout_s=_LOCK_WAIT_S)
+        except StoreLockedError as locked:
+            busy = _busy(locked)
+            return lambda: storing.failed(busy)
+        except Exception as failure:
+            cause = failure
+            return lambda: storing.failed(cause)
+        return lambda: self._finish(drafts, [storing], placed)
+
+    def _after_thread(self, results: list[Callable[[], None]]) -> None:
+        for result in results:
+            result()
+        self._is_busy = False
+        if self._waiting:
+            self._turn()
+        else:
+            self._idle.set()
+
+    def _finish(
+        self,
+        drafts: list[RecordDraft],
+        waiting: list[Storing],
+        placed: Sequence[PlacedOne],
+    ) -> None:
+        at = 0
+        for storing in waiting:
+            count = storing.count
+            try:
+                storing.stored(placed[at : at + count])
+            except Exception:  # what was stored is stored; only this answer is lost
+                log.exception("an answer to a send failed")
+            at += count
+        self._broker.waiting_pulls.arrived({draft.queue for draft in drafts})
+
+
+class _Awaited:
+    """Messages for whose storing somebody awaits."""
+
+    def __init__(self, count: int, future: asyncio.Future[Sequence[PlacedOne]]) -> None:
+        self.count, self._future = count, future
+
+    def stored(self, placed: Sequence[PlacedOne]) -> None:
+        if not self._future.done():
+            self._future.set_result(placed)
+
+    def failed(self, cause: Exception) -> None:
+        if not self._future.done():
+            self._future.set_exception(cause)
+
+
+def _fail_all(waiting: list[Storing], cause: Exception) -> None:
+    for storing in waiting:
+        storing.failed(cause)
+
+
+def _busy(cause: StoreLockedError) -> RefusedError:
+    remark = f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while: {cause}"
+    return RefusedError(ResponseCode.SYSTEM_BUSY, remark)

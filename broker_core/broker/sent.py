@@ -1,0 +1,163 @@
+"""Sends that wait for their storing, and the answers to them.
+
+The answer to a single message is put together from bytes: it is the most frequent one of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rocketpy.broker_core.broker.incoming import Admitted
+from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.errors import DiskFullError, MessageRefusedError
+from rocketpy.broker_core.net.service import Call, RefusedError, Reply, failure
+from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
+from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.command import VERSION, HeaderKind, RemotingCommand
+from rocketpy.broker_core.protocol.requests.sending import SendMessageAnswer
+from rocketpy.broker_core.storage.appends import PlacedOne
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.broker.broker import Broker
+
+_ANSWER = (
+    b'{"code":0,"extFields":{%%b,"msgId":"%%b%%016X","queueId":"%%d","queueOffset":"%%d",'
+    b'"transactionId":%%b},"flag":1,"language":"PYTHON","opaque":%%d,'
+    b'"serializeTypeCurrentRPC":"JSON","version":%d}' % VERSION
+)
+_DISK_FULL = (
+    "service not available now. It may be caused by one of the following reasons: "
+    "the broker's disk is full"
+)
+
+
+class SentOne:
+    """One message."""
+
+    __slots__ = ("_admitted", "_broker", "_call", "_command", "_queue_id")
+    count = 1
+
+    def __init__(
+        self,
+        broker: Broker,
+        command: RemotingCommand,
+        call: Call,
+        queue_id: int,
+        admitted: Admitted,
+    ) -> None:
+        self._broker, self._command, self._call = broker, command, call
+        self._queue_id, self._admitted = queue_id, admitted
+
+    def stored(self, placed: Sequence[PlacedOne]) -> None:
+        """Answer where it is: now, or when it is durable."""
+        broker, command = self._broker, self._command
+        topic = self._admitted.draft.queue[0]
+        broker.stats.sent(topic, 1, self._admitted.draft.size)
+        if command.is_oneway:
+            return
+        if broker.settings.is_sync_flush and waits(command.fields.get("i", "")):
+            broker.durability.wait(lambda is_durable: self._answer(placed[0], is_durable))
+        else:
+            self._answer(placed[0], True)
+
+    def failed(self, cause: Exception) -> None:
+        """Answer why it was not stored."""
+        answer_failure(self._broker, self._call, cause)
+
+    def _answer(self, placed: PlacedOne, is_durable: bool) -> None:
+        broker, command, admitted = self._broker, self._command, self._admitted
+        if is_durable and command.kind == HeaderKind.JSON and admitted.recall_handle is None:
+            header = _ANSWER % (
+                broker.answer_fields,
+                broker.id_prefix,
+                placed.physical_offset,
+                self._queue_id,
+                placed.queue_offset,
+                orjson.dumps(admitted.unique_key),
+                command.opaque,
+            )
+            size = len(header)
+            head = (size + 4).to_bytes(4, "big") + size.to_bytes(4, "big")
+            self._call.connection.write_parts(head + header)
+            return
+        answer = SendMessageAnswer(
+            msg_id=message_id(broker, placed.physical_offset),
+            queue_id=self._queue_id,
+            queue_offset=placed.queue_offset,
+            transaction_id=admitted.unique_key,
+            recall_handle=admitted.recall_handle,
+        )
+        answer_stored(broker, self._call, answer, is_durable)
+
+
+class SentBatch:
+    """A batch of messages."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        command: RemotingCommand,
+        call: Call,
+        queue_id: int,
+        drafts: Sequence[RecordDraft],
+    ) -> None:
+        self._broker, self._command, self._call = broker, command, call
+        self._queue_id, self._drafts, self.count = queue_id, drafts, len(drafts)
+
+    def stored(self, placed: Sequence[PlacedOne]) -> None:
+        """Answer where they are: now, or when they are durable."""
+        broker, size = self._broker, sum(draft.size for draft in self._drafts)
+        broker.stats.sent(self._drafts[0].queue[0], self.count, size)
+        if self._command.is_oneway:
+            return
+        ids = ",".join(message_id(broker, each.physical_offset) for each in placed)
+        answer = SendMessageAnswer(
+            msg_id=ids, queue_id=self._queue_id, queue_offset=placed[0].queue_offset
+        )
+        if broker.settings.is_sync_flush and waits(self._command.fields.get("i", "")):
+            call = self._call
+            broker.durability.wait(lambda durable: answer_stored(broker, call, answer, durable))
+        else:
+            answer_stored(broker, self._call, answer, True)
+
+    def failed(self, cause: Exception) -> None:
+        """Answer why nothing was stored."""
+        answer_failure(self._broker, self._call, cause)
+
+
+def waits(properties: str) -> bool:
+    """Whether a sender waits until its message is durable; it does unless it says no."""
+    return "WAIT\x01false" not in properties
+
+
+def message_id(broker: Broker, physical_offset: int) -> str:
+    """Return the id that names this broker and a physical offset in its log."""
+    return f"{broker.id_prefix.decode()}{physical_offset:016X}"
+
+
+def answer_stored(broker: Broker, call: Call, answer: SendMessageAnswer, is_durable: bool) -> None:
+    """Answer that messages were stored; whether they are durable is in the code."""
+    settings = broker.settings
+    fields = answer.encode()
+    fields[MSG_REGION] = settings.region_id
+    fields[TRACE_ON] = "true" if settings.trace_on else "false"
+    code = ResponseCode.SUCCESS if is_durable else ResponseCode.FLUSH_DISK_TIMEOUT
+    broker.service.answer(call.connection, call.command, Reply(code, fields))
+
+
+def answer_failure(broker: Broker, call: Call, cause: Exception) -> None:
+    """Answer why nothing was stored."""
+    reply = failure(call.command, refusal(cause))
+    broker.service.answer(call.connection, call.command, reply)
+
+
+def refusal(cause: Exception) -> Exception:
+    """Return what a client is told when a message cannot be stored."""
+    if isinstance(cause, MessageRefusedError):
+        return RefusedError(ResponseCode.MESSAGE_ILLEGAL, f"the message is illegal: {cause}")
+    if isinstance(cause, DiskFullError):
+        return RefusedError(ResponseCode.SERVICE_NOT_AVAILABLE, f"{_DISK_FULL} [{cause}]")
+    return cause
