@@ -30,3 +30,10 @@ def bytes_of(frame: Recorded) -> bytes:
     """Return the whole frame; zeros stand for what the recording left out of a long body."""
     data = bytes.fromhex(frame["hex"])
     return data.ljust(4 + int.from_bytes(data[:4], "big"), b"\0")
+
+
+def body_of(frame: Recorded) -> bytes | None:
+    """Return the body, None where the recording left some of it out."""
+    whole = len(frame["hex"]) // 2 == 4 + int(frame["hex"][:8], 16)
+    data = bytes.fromhex(frame["hex"])[8 + frame["headerLength"] :]
+    return data if whole else None

@@ -1,0 +1,93 @@
+"""Messages in one body: split and joined, and hostile sizes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.broker_core.protocol.recordings import body_of, recorded
+
+from rocketpy.broker_core.protocol.bodies.batches import join_batch, split_batch
+from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.errors import BodyError
+
+TWO = bytes.fromhex(
+    "0000001c 00000000 00000000 00000007 00000003 616263 0003 4b0156"  # 28: flag 7, "abc", "K\1V"
+    "00000016 00000000 00000000 ffffffff 00000000 0000"  # 22: flag -1, nothing
+)
+
+
+def test_a_batch_is_split_and_joined() -> None:
+    messages = [(flag, bytes(body), bytes(more)) for flag, body, more in split_batch(TWO)]
+    assert messages == [(7, b"abc", b"K\1V"), (-1, b"", b"")]
+    assert join_batch(messages) == TWO
+    assert split_batch(b"") == []
+
+
+def test_batches_of_apaches_client_come_back_byte_for_byte() -> None:
+    code = RequestCode.SEND_BATCH_MESSAGE
+    batches = [body_of(frame) for frame in recorded() if frame["code"] == code]
+    assert len(batches) == 2
+    for batch in batches:
+        assert batch is not None
+        messages = split_batch(batch)
+        assert [bytes(message.body) for message in messages] == [b"batch 0", b"batch 1"]
+        assert join_batch(messages) == batch
+
+
+def test_parts_are_views_of_the_request() -> None:
+    first, _ = split_batch(TWO)
+    assert first.body.obj is TWO
+
+
+def changed(at: int, number: int, size: int = 4) -> bytes:
+    return TWO[:at] + number.to_bytes(size, "big", signed=True) + TWO[at + size :]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (TWO[:-1], "21 bytes at 28, too few for a message"),
+        (TWO + b"\0", "1 bytes at 50, too few"),
+        (changed(0, -1), "a message of -1 bytes at 0"),
+        (changed(0, 0), "a message of 0 bytes at 0"),
+        (changed(0, 51), "a message of 51 bytes at 0"),
+        (changed(0, (1 << 31) - 1), "a message of 2147483647 bytes at 0"),
+        (changed(0, 27), "properties of 3 bytes at 23"),
+        (changed(16, -1), "its body of -1"),
+        (changed(16, 7), "its body of 7"),
+        (changed(16, (1 << 31) - 1), "its body of 2147483647"),
+        (changed(23, -1, 2), "properties of -1 bytes at 23"),
+        (changed(23, 4, 2), "properties of 4 bytes at 23"),
+    ],
+)
+def test_hostile_sizes_are_refused(data: bytes, words: str) -> None:
+    with pytest.raises(BodyError, match=words):
+        split_batch(data)
+
+
+def test_properties_too_long_for_their_length_are_refused() -> None:
+    with pytest.raises(BodyError, match="properties of 32768 bytes"):
+        join_batch([(0, b"", b"x" * 32768)])
+
+
+parts = st.tuples(st.integers(-(1 << 31), (1 << 31) - 1), st.binary(), st.binary())
+
+
+@given(st.lists(parts))
+def test_any_batch_comes_back(messages: list[tuple[int, bytes, bytes]]) -> None:
+    found = split_batch(join_batch(messages))
+    assert [(flag, bytes(body), bytes(more)) for flag, body, more in found] == messages
+
+
+@given(
+    st.binary()
+    | st.tuples(st.integers(0, 49), st.binary(min_size=1, max_size=4)).map(
+        lambda change: TWO[: change[0]] + change[1] + TWO[change[0] + len(change[1]) :]
+    )
+)
+def test_no_bytes_raise_anything_but_a_body_error(data: bytes) -> None:
+    with suppress(BodyError):
+        assert sum(22 + len(body) + len(more) for _, body, more in split_batch(data)) == len(data)
