@@ -11,6 +11,7 @@ The log has a line when a name server is reached, and when it is not any more.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import zlib
 from collections.abc import Sequence
@@ -80,10 +81,9 @@ class Registration:
             return
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._keep_known(each)) for each in self._servers]
-        tried = [loop.create_task(each.tried.wait()) for each in self._servers]
-        _, waiting = await asyncio.wait(tried, timeout=_PATIENCE_S)
-        for task in waiting:
-            task.cancel()
+        all_tried = asyncio.gather(*(each.tried.wait() for each in self._servers))
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(all_tried, _PATIENCE_S)
 
     def changed(self) -> None:
         """Tell all name servers soon: a topic or an address is another. Called in the loop."""
@@ -142,9 +142,7 @@ class Registration:
 
     async def _registering(self) -> RemotingCommand:
         broker, table = self._broker, await self._broker.topic_table()
-        if table.mapping_data_version is None:
-            table = replace(table, mapping_data_version=DataVersion())
-        body = RegisterBrokerBody(topic_table=table).encode()
+        body = RegisterBrokerBody(topic_table=_with_static_topics(table)).encode()
         header = RegisterBroker(
             broker_name=broker.broker_name,
             broker_addr=broker.address,
@@ -156,6 +154,16 @@ class Registration:
             body_crc=zlib.crc32(body) & _CRC_MASK,
         )
         return RemotingCommand(RequestCode.REGISTER_BROKER, header.encode(), body)
+
+
+def _with_static_topics(table: TopicTable) -> TopicTable:
+    """Return a table that says of static topics what Apache's brokers say: that there are none."""
+    return replace(
+        table,
+        mapping_data_version=table.mapping_data_version or DataVersion(),
+        topic_queue_mapping_detail_map=table.topic_queue_mapping_detail_map or {},
+        topic_queue_mapping_info_map=table.topic_queue_mapping_info_map or {},
+    )
 
 
 class _NameServer:
