@@ -25,6 +25,7 @@ _HEAD = struct.Struct(
 _PROPERTIES = struct.Struct(">h")  # length of the properties
 _SMALLEST = _HEAD.size + _PROPERTIES.size
 _MOST_PROPERTIES = (1 << 15) - 1
+_tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
 
 
 class BatchedMessage(NamedTuple):
@@ -45,23 +46,23 @@ def split_batch(data: bytes | memoryview) -> list[BatchedMessage]:
     found = []
     begin, end = 0, len(view)
     unpack_head, unpack_length = _HEAD.unpack_from, _PROPERTIES.unpack_from
+    head_size, smallest = _HEAD.size, _SMALLEST
     while begin < end:
-        if end - begin < _SMALLEST:
+        if end - begin < smallest:
             raise BodyError(NAME, f"{end - begin} bytes at {begin}, too few for a message")
         size, _, _, flag, body_size = unpack_head(view, begin)
         next_begin = begin + size
-        body_begin = begin + _HEAD.size
+        body_begin = begin + head_size
         body_end = body_begin + body_size
-        if not (_SMALLEST <= size <= end - begin and 0 <= body_size <= size - _SMALLEST):
+        if not (smallest <= size <= end - begin and 0 <= body_size <= size - smallest):
             reason = f"a message of {size} bytes at {begin}, its body of {body_size}, in {end}"
             raise BodyError(NAME, reason)
         (properties_size,) = unpack_length(view, body_end)
-        properties_begin = body_end + _PROPERTIES.size
+        properties_begin = body_end + smallest - head_size
         if properties_begin + properties_size != next_begin or properties_size < 0:
             raise BodyError(NAME, f"properties of {properties_size} bytes at {body_end}")
-        found.append(
-            BatchedMessage(flag, view[body_begin:body_end], view[properties_begin:next_begin])
-        )
+        body, properties = view[body_begin:body_end], view[properties_begin:next_begin]
+        found.append(_tuple(BatchedMessage, (flag, body, properties)))
         begin = next_begin
     return found
 
