@@ -1,16 +1,16 @@
-"""The name server over real sockets: what Apache's programs asked, and what theirs answered."""
+"""The name server over real sockets."""
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from tests.broker_core.nameserver.recorded_broker import exchanges, request_bytes
+from tests.broker_core.nameserver.serving import Ask, RawClient, document, serve
 
 from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.clock import ManualClock
@@ -19,13 +19,10 @@ from rocketpy.broker_core.nameserver.settings import NameServerSettings
 from rocketpy.broker_core.net.caller import Caller, split_address
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
-from rocketpy.broker_core.protocol.bodies.routes import QueueData, TopicRouteData
 from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
-from rocketpy.broker_core.protocol.command import RemotingCommand, decode, encode
-from rocketpy.broker_core.protocol.frames import FrameReader
+from rocketpy.broker_core.protocol.command import RemotingCommand, encode
 
-Ask = Callable[..., Awaitable[RemotingCommand]]
 BROKER = {
     "brokerName": "a",
     "brokerAddr": "127.0.0.1:10911",
@@ -42,111 +39,9 @@ TOPICS = TopicTable(
 BODY = RegisterBrokerBody(topic_table=TOPICS)
 
 
-def serve(
-    test: Callable[[NameServer, Ask], Awaitable[None]],
-    properties: Mapping[str, str] | None = None,
-    clock: ManualClock | None = None,
-) -> None:
-    """Run a test in a loop, with a name server and a client of its own."""
-
-    async def run() -> None:
-        given = {"listenPort": "0", "kvConfigPath": "", **(properties or {})}
-        server = NameServer(NameServerSettings().changed(given), clock=clock)
-        await server.start()
-        caller = Caller()
-
-        async def ask(
-            code: int, body: bytes = b"", *, version: int | None = None, **fields: str
-        ) -> RemotingCommand:
-            command = RemotingCommand(code, fields, body)
-            if version is not None:
-                command.version = version
-            return await caller.ask(server.address, command)
-
-        try:
-            await test(server, ask)
-        finally:
-            caller.close()
-            await server.stop()
-
-    asyncio.run(run())
-
-
 async def until(holds: Callable[[], bool]) -> None:
     while not holds():  # pytest's time-out ends it
         await asyncio.sleep(0.01)
-
-
-class RawClient:
-    """Sends bytes as they were recorded."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self.writer, self._frames = reader, writer, FrameReader()
-
-    async def ask(self, data: bytes) -> RemotingCommand:
-        self.writer.write(data)
-        while True:
-            for frame in self._frames.receive(await self._reader.read(1 << 16)):
-                return decode(frame)
-
-
-def document(body: bytes | memoryview | str) -> Any:
-    """Return what an answer says; lists of names without their order, which Java has none of."""
-    found = java_json.loads(body.encode() if isinstance(body, str) else body)
-    if "topicList" in found:
-        found["topicList"] = sorted(found["topicList"])
-    for broker in found.get("brokerDatas", ()):
-        broker["brokerAddrs"] = list(broker["brokerAddrs"].items())  # bare and quoted keys differ
-    return found
-
-
-def test_an_apache_broker_and_mqadmin_are_answered_as_apaches_name_server_did() -> None:
-    registered = {"orders": 4, "bills": 2}  # mqadmin made these at the broker in between
-
-    async def replay(server: NameServer, ask: Ask) -> None:
-        clients: dict[int, RawClient] = {}
-        compared = set()
-        for asked, answered in exchanges():
-            if asked["conn"] not in clients:
-                streams = await asyncio.open_connection(*split_address(server.address))
-                clients[asked["conn"]] = RawClient(*streams)
-            answer = await clients[asked["conn"]].ask(request_bytes(asked))
-            if asked["code"] == RequestCode.REGISTER_BROKER:
-                for topic, queues in registered.items():
-                    data = QueueData(
-                        broker_name="lab-broker",
-                        read_queue_nums=queues,
-                        write_queue_nums=queues,
-                        perm=6,
-                    )
-                    route = TopicRouteData(queue_datas=(data,)).encode()
-                    await ask(RequestCode.REGISTER_TOPIC_IN_NAMESRV, route, topic=topic)
-            if is_comparable(asked, answered):
-                header = answered["header"]
-                said = (answer.code, answer.remark, answer.opaque, dict(answer.fields))
-                fields = header.get("extFields", {})
-                assert said == (header["code"], header.get("remark"), asked["opaque"], fields)
-                if answered["bodyLength"]:
-                    assert document(answer.body) == document(answered["bodyText"])
-                else:
-                    assert not answer.body
-                compared.add((asked["code"], answer.code))
-        for client in clients.values():
-            client.writer.close()
-        assert compared == {
-            *((code, 0) for code in (100, 101, 102, 103, 104, 105, 106, 216, 318)),
-            (105, 17),
-        }
-
-    serve(replay)
-
-
-def is_comparable(asked: Mapping[str, Any], answered: Mapping[str, Any]) -> bool:
-    """Whether an answer does not depend on what the broker said where nobody recorded it."""
-    if asked["code"] != RequestCode.GET_ROUTEINFO_BY_TOPIC or answered["code"] != 0:
-        return asked["code"] not in (205, 206, 327, 319)
-    topic = asked["header"]["extFields"]["topic"]
-    return not topic.startswith("%") and '"perm":4' not in answered["bodyText"]
 
 
 async def register(ask: Ask, body: bytes | None = None, **fields: str) -> RemotingCommand:
