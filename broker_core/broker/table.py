@@ -5,15 +5,54 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rocketpy.broker_core.broker.handlers import (
+    clients,
+    groups,
+    locks,
+    offsets,
+    progress,
     pulling,
+    relaying,
     replies,
+    resetting,
     sending,
     sending_back,
     transactions,
 )
 from rocketpy.broker_core.net.service import Handler
 from rocketpy.broker_core.protocol.codes import RequestCode
-from rocketpy.broker_core.protocol.requests.reading import PullMessage
+from rocketpy.broker_core.protocol.requests.groups import (
+    DeleteGroup,
+    GetAllGroups,
+    GetAllProducers,
+    GetBrokerConsumeStats,
+    GetConsumerConnections,
+    GetConsumerList,
+    GetConsumerRunningInfo,
+    GetConsumeStats,
+    GetGroup,
+    GetProducerConnections,
+    Heartbeat,
+    LockQueues,
+    QueryGroupsOfTopic,
+    QuerySubscriptionOfGroup,
+    QueryTopicsOfGroup,
+    UnlockQueues,
+    UnregisterClient,
+)
+from rocketpy.broker_core.protocol.requests.offsets import (
+    CloneGroupOffset,
+    GetConsumerStatus,
+    GetEarliestStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    QueryConsumerOffset,
+    QueryConsumeTimeSpan,
+    QueryCorrectionOffset,
+    ResetOffset,
+    SearchOffset,
+    UpdateConsumerOffset,
+)
+from rocketpy.broker_core.protocol.requests.reading import ConsumeDirectly, PullMessage
 from rocketpy.broker_core.protocol.requests.sending import (
     RecallMessage,
     SendMessage,
@@ -36,7 +75,70 @@ HANDLERS: Mapping[int, Handler] = {
     RequestCode.END_TRANSACTION: Handler(transactions.end, EndTransaction),
     RequestCode.PULL_MESSAGE: Handler(pulling.pull, PullMessage),
     # --- offsets ----------------------------------------------------------------------------------
+    RequestCode.QUERY_CONSUMER_OFFSET: Handler(
+        offsets.consumer_offset, QueryConsumerOffset, blocks=True
+    ),
+    RequestCode.UPDATE_CONSUMER_OFFSET: Handler(
+        offsets.update_consumer_offset, UpdateConsumerOffset
+    ),
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: Handler(
+        offsets.search_offset, SearchOffset, blocks=True
+    ),
+    RequestCode.GET_MAX_OFFSET: Handler(offsets.max_offset, GetMaxOffset, blocks=True),
+    RequestCode.GET_MIN_OFFSET: Handler(offsets.min_offset, GetMinOffset, blocks=True),
+    RequestCode.GET_EARLIEST_MSG_STORETIME: Handler(
+        offsets.earliest_store_time, GetEarliestStoreTime, blocks=True
+    ),
+    RequestCode.GET_ALL_CONSUMER_OFFSET: Handler(offsets.all_consumer_offsets, None, blocks=True),
+    RequestCode.QUERY_CORRECTION_OFFSET: Handler(
+        offsets.correction_offsets, QueryCorrectionOffset, blocks=True
+    ),
+    RequestCode.CLONE_GROUP_OFFSET: Handler(offsets.clone_offsets, CloneGroupOffset),
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: Handler(resetting.reset_offsets, ResetOffset),
+    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Handler(
+        relaying.consumer_status, GetConsumerStatus
+    ),
+    RequestCode.QUERY_CONSUME_TIME_SPAN: Handler(
+        progress.consume_time_span, QueryConsumeTimeSpan, blocks=True
+    ),
     # --- clients and groups -----------------------------------------------------------------------
+    RequestCode.HEART_BEAT: Handler(clients.heartbeat, Heartbeat),
+    RequestCode.UNREGISTER_CLIENT: Handler(clients.unregister, UnregisterClient),
+    RequestCode.CHECK_CLIENT_CONFIG: Handler(clients.check_subscription, None),
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: Handler(clients.consumer_list, GetConsumerList),
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: Handler(
+        clients.consumer_connections, GetConsumerConnections
+    ),
+    RequestCode.GET_PRODUCER_CONNECTION_LIST: Handler(
+        clients.producer_connections, GetProducerConnections
+    ),
+    RequestCode.GET_ALL_PRODUCER_INFO: Handler(clients.all_producers, GetAllProducers),
+    RequestCode.GET_CONSUMER_RUNNING_INFO: Handler(relaying.running_info, GetConsumerRunningInfo),
+    RequestCode.CONSUME_MESSAGE_DIRECTLY: Handler(relaying.consume_directly, ConsumeDirectly),
+    RequestCode.LOCK_BATCH_MQ: Handler(locks.lock_queues, LockQueues),
+    RequestCode.UNLOCK_BATCH_MQ: Handler(locks.unlock_queues, UnlockQueues),
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Handler(
+        groups.update_group, None, blocks=True
+    ),
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Handler(
+        groups.update_groups, None, blocks=True
+    ),
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Handler(
+        groups.all_groups, GetAllGroups, blocks=True
+    ),
+    RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Handler(groups.get_group, GetGroup, blocks=True),
+    RequestCode.DELETE_SUBSCRIPTIONGROUP: Handler(groups.delete_group, DeleteGroup, blocks=True),
+    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: Handler(groups.groups_of_topic, QueryGroupsOfTopic),
+    RequestCode.QUERY_TOPICS_BY_CONSUMER: Handler(
+        groups.topics_of_group, QueryTopicsOfGroup, blocks=True
+    ),
+    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: Handler(
+        groups.subscription_of_group, QuerySubscriptionOfGroup
+    ),
+    RequestCode.GET_CONSUME_STATS: Handler(progress.consume_stats, GetConsumeStats),
+    RequestCode.GET_BROKER_CONSUME_STATS: Handler(
+        progress.broker_consume_stats, GetBrokerConsumeStats
+    ),
     # --- topics -----------------------------------------------------------------------------------
     # --- the broker itself ------------------------------------------------------------------------
 }

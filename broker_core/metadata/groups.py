@@ -16,6 +16,7 @@ from rocketpy.broker_core.metadata.config_file import ConfigFile
 from rocketpy.broker_core.metadata.documents import (
     Bean,
     Document,
+    data_version,
     next_data_version,
     with_members,
     without,
@@ -86,6 +87,15 @@ class GroupTable:
         """Return all groups, those of the system included, by name."""
         table = self._document(self._file.load()).bean(_TABLE)
         return {name: _config(name, table.bean(name)) for name in table.members}
+
+    def version(self) -> dict[str, Any]:
+        """Return how often the table was changed, and when, as Apache's DataVersion has it."""
+        return data_version(self._document(self._file.load()))
+
+    def forbidden(self) -> dict[str, dict[str, int]]:
+        """Return what groups may not do with topics, as bits, by group and topic."""
+        table = self._document(self._file.load()).bean(_FORBIDDEN)
+        return {group: dict(table.bean(group).members) for group in table.members}
 
     def put(self, config: GroupConfig, *, now_ms: int) -> None:
         """Make the group, or change it; members that we do not know are kept.

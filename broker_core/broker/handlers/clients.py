@@ -1,4 +1,4 @@
-"""Clients come, live and go; who they are; and what a tool asks of them through the broker."""
+"""Clients come, live and go; and who they are."""
 
 from __future__ import annotations
 
