@@ -9,6 +9,7 @@ from tests.interop.installation import VERSION
 from tests.interop.protocol_tool import ProtocolTool, read, shown
 
 from rocketpy.broker_core.protocol import java_json
+from rocketpy.broker_core.protocol.bodies.heartbeats import FROM_WHERE, HeartbeatData
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
 from rocketpy.broker_core.protocol.bodies.routes import TopicRouteData
 from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
@@ -42,6 +43,22 @@ def test_apaches_classes_say_our_bodies_again(protocol_tool: ProtocolTool) -> No
         if is_5:
             assert body.decode(written) == ours
     assert not missing if is_5 else len(missing) < 8, missing
+
+
+def test_numbers_for_names_and_texts_for_numbers_are_read_alike(
+    protocol_tool: ProtocolTool,
+) -> None:
+    for number, name in enumerate(FROM_WHERE):
+        data = (
+            b'{"clientID":5,"consumerDataSet":[{"groupName":"g","consumeType":%d,"messageModel":%d,'
+            b'"consumeFromWhere":%d,"unitMode":"true","subscriptionDataSet":[{"topic":"t",'
+            b'"subString":"a","subVersion":"12","codeSet":["97"],"tagsSet":[5]}]}]}'
+        ) % (number % 2, number % 2, number)
+        ours = HeartbeatData.decode(data)
+        written = protocol_tool.again("HeartbeatData", data)
+        assert written is not None
+        assert HeartbeatData.decode(written) == ours
+        assert ours.consumers[0].consume_from_where == name
 
 
 def test_ids_of_brokers_are_read_quoted_and_bare(protocol_tool: ProtocolTool) -> None:

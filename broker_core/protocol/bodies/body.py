@@ -8,15 +8,20 @@ bool, MessageQueue, other bodies, Any (JSON as it is), `tuple[kind, ...]` for li
 A member that is missing or null has the attribute's default; without one it is an error. Members
 that we do not know are passed over. They are written in the order of their names and without those
 that are None, as fastjson does it.
+
+As fastjson, a text that is a number or a truth value is taken for one where one is wanted, a number
+for a text, and a number for the name of an enum's value if ordinals say which: clients that are not
+in Java write some members so.
 """
 
 from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -25,8 +30,8 @@ from rocketpy.broker_core.protocol.errors import BodyError
 from rocketpy.broker_core.protocol.java_json import ObjectKey
 
 _Body = TypeVar("_Body", bound="Body")
-_WIRE = "wire"
-_NAMES = {str: "a text", int: "a whole number of 64 bits", float: "a number", bool: "true or false"}
+_WIRE, _ORDINALS = "wire", "ordinals"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def member(name: str, **options: Any) -> Any:
@@ -37,6 +42,11 @@ def member(name: str, **options: Any) -> Any:
 def named(name: str) -> Mapping[str, str]:
     """Return the metadata of an attribute that has another name on the wire."""
     return {_WIRE: name}
+
+
+def choice(default: str | None, ordinals: Sequence[str]) -> Any:
+    """Return an attribute that is the name of an enum's value; ordinals has Apache's, in order."""
+    return dataclasses.field(default=default, metadata={_ORDINALS: ordinals})
 
 
 def empty() -> Any:
@@ -161,7 +171,10 @@ def _member(field: dataclasses.Field[Any], hint: Any) -> MemberLayout:
     missing = dataclasses.MISSING
     is_required = field.default is missing and field.default_factory is missing
     name = field.metadata.get(_WIRE) or _camel_case(field.name)
-    return MemberLayout(field.name, name, is_required, *_kind(hint))
+    read, show = _kind(hint)
+    if _ORDINALS in field.metadata:
+        read = _name_reader(field.metadata[_ORDINALS])
+    return MemberLayout(field.name, name, is_required, read, show)
 
 
 def _camel_case(name: str) -> str:
@@ -215,14 +228,18 @@ def _mapping_of(key: Kind, item: Kind) -> Kind:
 
 
 def _read_text(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
     if type(value) is not str:
-        raise _KindError(value, _NAMES[str])
+        raise _KindError(value, "a text")
     return value
 
 
 def _read_whole(value: Any) -> int:
+    if type(value) is str and _WHOLE.fullmatch(value):
+        value = int(value)
     if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
-        raise _KindError(value, _NAMES[int])
+        raise _KindError(value, "a whole number of 64 bits")
     return value
 
 
@@ -230,38 +247,42 @@ def _read_number(value: Any) -> float:
     if type(value) is int and abs(value) < 1 << 63:
         return float(value)
     if type(value) is not float:
-        raise _KindError(value, _NAMES[float])
+        raise _KindError(value, "a number")
     return value
 
 
 def _read_truth(value: Any) -> bool:
+    if type(value) is str:
+        value = {"true": True, "false": False}.get(value.lower(), value)
     if type(value) is not bool:
-        raise _KindError(value, _NAMES[bool])
+        raise _KindError(value, "true or false")
     return value
 
 
+def _name_reader(ordinals: Sequence[str]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if type(value) is int:
+            if not 0 <= value < len(ordinals):
+                raise _KindError(value, f"one of {len(ordinals)} names")
+            return ordinals[value]
+        return _read_text(value)
+
+    return read
+
+
 def _read_queue(value: Any) -> MessageQueue:
-    if not isinstance(value, dict):
-        raise _KindError(value, "a queue")
-    return MessageQueue(
-        _read_text(value.get("topic")),
-        _read_text(value.get("brokerName")),
-        _read_whole(value.get("queueId")),
-    )
+    try:
+        return MessageQueue(
+            _read_text(value["topic"]),
+            _read_text(value["brokerName"]),
+            _read_whole(value["queueId"]),
+        )
+    except (KeyError, TypeError, _KindError):
+        raise _KindError(value, "a queue: topic, brokerName and queueId") from None
 
 
 def _show_queue(queue: MessageQueue) -> dict[str, Any]:
     return {"brokerName": queue.broker, "queueId": queue.queue_id, "topic": queue.topic}
-
-
-def _read_name(key: Any) -> str:
-    return str(key) if type(key) is int else _read_text(key)
-
-
-def _read_number_key(key: Any) -> int:
-    if type(key) is str and key.lstrip("-").isdecimal() and key.isascii() and len(key) < 20:
-        key = int(key)
-    return _read_whole(key)
 
 
 def _read_queue_key(key: Any) -> MessageQueue:
@@ -287,7 +308,7 @@ _PLAIN: dict[Any, Kind] = {
     MessageQueue: Kind(_read_queue, _show_queue),
 }
 _KEYS: dict[Any, Kind] = {
-    str: Kind(_read_name, _same),
-    int: Kind(_read_number_key, _same),
+    str: _PLAIN[str],
+    int: _PLAIN[int],
     MessageQueue: Kind(_read_queue_key, _show_queue_key),
 }

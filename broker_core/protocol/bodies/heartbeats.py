@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
+from rocketpy.broker_core.protocol.bodies.body import Body, choice, empty, member
 
 TAG, SQL92 = "TAG", "SQL92"  # expression types
 EVERYTHING = "*"  # a subscription to all messages of a topic
-CONSUME_ACTIVELY, CONSUME_PASSIVELY, CONSUME_POP = (
+CONSUME_TYPES = CONSUME_ACTIVELY, CONSUME_PASSIVELY, CONSUME_POP = (
     *("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"),
 )
-CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
+MESSAGE_MODELS = BROADCASTING, CLUSTERING, LITE_SELECTIVE = (
+    *("BROADCASTING", "CLUSTERING", "LITE_SELECTIVE"),
+)
 CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_LAST_OFFSET, CONSUME_FROM_TIMESTAMP = (
     *("CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_TIMESTAMP"),
+)
+FROM_WHERE = (
+    CONSUME_FROM_LAST_OFFSET,
+    # Of old clients, and today the same as the last and the first offset.
+    *("CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST", "CONSUME_FROM_MIN_OFFSET"),
+    "CONSUME_FROM_MAX_OFFSET",
+    CONSUME_FROM_FIRST_OFFSET,
+    CONSUME_FROM_TIMESTAMP,
 )
 
 
@@ -49,9 +59,9 @@ class ConsumerData(Body):
     JAVA = "ConsumerData"
 
     group_name: str
-    consume_type: str = CONSUME_PASSIVELY
-    message_model: str = CLUSTERING
-    consume_from_where: str = CONSUME_FROM_LAST_OFFSET
+    consume_type: str = choice(CONSUME_PASSIVELY, CONSUME_TYPES)
+    message_model: str = choice(CLUSTERING, MESSAGE_MODELS)
+    consume_from_where: str = choice(CONSUME_FROM_LAST_OFFSET, FROM_WHERE)
     subscriptions: tuple[SubscriptionData, ...] = member("subscriptionDataSet", default=())
     unit_mode: bool = False
 
@@ -99,9 +109,9 @@ class ConsumerConnection(Body):
 
     connections: tuple[Connection, ...] = member("connectionSet", default=())
     subscription_table: Mapping[str, SubscriptionData] = empty()
-    consume_type: str | None = None
-    message_model: str | None = None
-    consume_from_where: str | None = None
+    consume_type: str | None = choice(None, CONSUME_TYPES)
+    message_model: str | None = choice(None, MESSAGE_MODELS)
+    consume_from_where: str | None = choice(None, FROM_WHERE)
 
 
 @dataclass(frozen=True, kw_only=True)

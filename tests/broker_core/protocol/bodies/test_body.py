@@ -17,7 +17,12 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.body import Body, layout_of
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettings
-from rocketpy.broker_core.protocol.bodies.heartbeats import ConsumerList, HeartbeatData
+from rocketpy.broker_core.protocol.bodies.heartbeats import (
+    ConsumerData,
+    ConsumerList,
+    HeartbeatData,
+    SubscriptionData,
+)
 from rocketpy.broker_core.protocol.bodies.offsets import ResetOffsets, ResetOffsetsForC
 from rocketpy.broker_core.protocol.bodies.queue_locks import (
     LockBatchRequest,
@@ -114,6 +119,21 @@ def test_members_that_are_null_or_missing_have_their_defaults() -> None:
     assert found == HeartbeatData(client_id="c")
 
 
+def test_members_are_taken_as_clients_in_other_languages_write_them() -> None:
+    subscription = b'{"topic":"t","subVersion":"12","codeSet":["5"],"classFilterMode":"False"}'
+    (consumer,) = HeartbeatData.decode(
+        b'{"clientID":"c","consumerDataSet":[{"groupName":7,"consumeType":0,"messageModel":0,'
+        b'"consumeFromWhere":4,"subscriptionDataSet":[%b]}]}' % subscription
+    ).consumers
+    assert consumer == ConsumerData(
+        group_name="7",
+        consume_type="CONSUME_ACTIVELY",
+        message_model="BROADCASTING",
+        consume_from_where="CONSUME_FROM_FIRST_OFFSET",
+        subscriptions=(SubscriptionData(topic="t", sub_version=12, codes=(5,)),),
+    )
+
+
 def test_keys_that_are_numbers_are_read_quoted_and_bare() -> None:
     for key in (b"0", b'"0"'):
         data = b'{"brokerDatas":[{"brokerAddrs":{%b:"a:1"},"brokerName":"b"}]}' % key
@@ -138,12 +158,16 @@ def test_queues_are_keys() -> None:
         (b"[]", "a body that is not an object"),
         (b"null", "a body that is not an object"),
         (b"{}", "the member 'clientID' is missing"),
-        (b'{"clientID":5}', "the member 'clientID' is 5, not a text"),
+        (b'{"clientID":[]}', "the member 'clientID' is [], not a text"),
         (b'{"clientID":"c","heartbeatFingerprint":1.5}', "is 1.5, not a whole number of 64 bits"),
         (b'{"clientID":"c","withoutSub":1}', "'withoutSub' is 1, not true or false"),
         (b'{"clientID":"c","consumerDataSet":{}}', "'consumerDataSet' is {}, not a list"),
         (b'{"clientID":"c","consumerDataSet":[5]}', "'consumerDataSet' is 5, not an object"),
         (b'{"clientID":"c","consumerDataSet":[{}]}', "'consumerDataSet.groupName' is missing"),
+        (
+            b'{"clientID":"c","consumerDataSet":[{"groupName":"g","consumeType":3}]}',
+            "'consumerDataSet.consumeType' is 3, not one of 3 names",
+        ),
         (b"[" * 200_000, "no JSON: brackets inside brackets"),
         (b'{"clientID":"\xff"}', "no JSON: 'utf-8' codec"),
     ],
@@ -156,7 +180,7 @@ def test_what_is_wrong_with_a_body_is_said(data: bytes, words: str) -> None:
 
 
 def test_a_key_that_is_no_queue_is_refused() -> None:
-    for key in (b'"q"', b"5", b'{"topic":"t"}', b'{"topic":"t","brokerName":"b","queueId":"1"}'):
+    for key in (b'"q"', b"5", b'{"topic":"t"}', b'{"topic":"t","brokerName":"b","queueId":"x"}'):
         with pytest.raises(BodyError, match="offsetTable"):
             ResetOffsets.decode(b'{"offsetTable":{%b:5}}' % key)
 
