@@ -175,8 +175,12 @@ class GroupOffsets:
         Raises:
             StoreLockedError: another has the store's lock for long.
         """
-        for group in self.groups_of(topic):
-            self.delete(group, topic)
+        with self.locked():
+            self._store.offsets.delete_topic(topic)
+            with self._lock:
+                for table in self._held():
+                    for key in [key for key in table if key[1] == topic]:
+                        del table[key]
 
     def _held(self) -> tuple[_Commits, ...]:
         return self._unsaved, self._pulled  # nothing is being saved while `_writing` is held
