@@ -8,7 +8,7 @@ from rocketpy.broker_core.protocol.errors import HeaderError
 from rocketpy.broker_core.protocol.headers import layout_of
 from rocketpy.broker_core.protocol.requests.catalogue import HEADERS
 from rocketpy.broker_core.protocol.requests.offsets import GetMaxOffset
-from rocketpy.broker_core.protocol.requests.sending import SendMessage
+from rocketpy.broker_core.protocol.requests.sending import SendMessage, SendMessageV1
 
 
 def test_a_header_is_read_and_written() -> None:
@@ -38,3 +38,27 @@ def test_no_header_has_a_name_twice() -> None:
     for header in {*HEADERS.values()}:
         names = [field.wire_name for field in layout_of(header)]
         assert len(names) == len({*names})
+
+
+def test_a_send_of_an_old_client_says_the_same_as_one_of_today() -> None:
+    old = SendMessageV1(
+        producer_group="g",
+        topic="t",
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=1,
+        sys_flag=0,
+        born_timestamp=5,
+        flag=7,
+        properties="K\1V\2",
+        reconsume_times=2,
+        unit_mode=False,
+        max_reconsume_times=3,
+        batch=True,
+        bname="b",
+    )
+    assert old.encode()["defaultTopicQueueNums"] == "4"
+    assert old.as_v2().encode() == {
+        **{"a": "g", "b": "t", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "5", "h": "7"},
+        **{"i": "K\1V\2", "j": "2", "k": "false", "l": "3", "m": "true", "bname": "b"},
+    }
