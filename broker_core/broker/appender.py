@@ -112,8 +112,9 @@ class Appender:
         self.thread_id = threading.get_ident()
         try:
             placed = self._store.append_many(drafts, lock_timeout_s=_LOCK_WAIT_S)
-        except StoreLockedError as cause:
-            return [lambda: _fail_all(waiting, _busy(cause))]
+        except StoreLockedError as locked:
+            busy = _busy(locked)
+            return [lambda: _fail_all(waiting, busy)]
         except Exception:
             return self._append_each(drafts, waiting)
         finally:

@@ -6,6 +6,7 @@ that belong to a transaction or that are oddly written are taken apart and pass 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -45,11 +46,13 @@ if TYPE_CHECKING:
 _UNIQ_KEY_FIRST = f"{UNIQ_KEY}\x01"
 _UNIQ_KEY_LATER = f"\x02{UNIQ_KEY}\x01"
 _TAGS_FIRST, _TAGS_LATER = "TAGS\x01", "\x02TAGS\x01"
+_SPECIAL = DELAY, TRANSACTION_PREPARED, MSG_REGION, CHECKSUM, TRACE_ON, CLUSTER
 # A property string with one of these is looked at name by name: the name may also be the end of
-# another one, which only makes it slow.
-_ODD = (
-    *(f"{DELAY}\x01", "TIMER_", f"{TRANSACTION_PREPARED}\x01", f"{MSG_REGION}\x01"),
-    *(f"{CHECKSUM}\x01", f"{TRACE_ON}\x01", f"{CLUSTER}\x01"),
+# another one, which only makes it slow. So is one with a name or a value too many.
+_ODD = re.compile(
+    "(?:TIMER_"
+    + "".join(f"|{re.escape(name)}\x01" for name in _SPECIAL)
+    + "|^[\x01\x02]|\x02[\x01\x02])"
 )
 _TIMES = TIMER_DELIVER_MS, TIMER_DELAY_MS, TIMER_DELAY_SEC
 _unique_keys = UniqueKeys()
@@ -214,16 +217,10 @@ class Incoming:
 
 def is_plain(text: str) -> bool:
     """Whether a property string can be stored as it is, with the broker's own after it."""
-    if any(odd in text for odd in _ODD):
+    if _ODD.search(text) is not None:
         return False
-    # Each name has one value; so a name that is empty or a lone separator is told.
-    closed = 0 if text.endswith("\x02") else 1
-    return (
-        text.count("\x01") == text.count("\x02") + closed
-        and "\x02\x01" not in text
-        and "\x02\x02" not in text
-        and not text.startswith(("\x01", "\x02"))
-    )
+    is_open = not text.endswith("\x02")  # the last one may lack its end
+    return text.count("\x01") == text.count("\x02") + is_open
 
 
 def value_in(text: str, first: str, later: str) -> str | None:

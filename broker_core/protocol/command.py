@@ -8,7 +8,7 @@ out, as Apache leaves them out.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -29,6 +29,7 @@ _LONGEST_HEADER = (1 << 24) - 1
 _FIXED = struct.Struct(">hBHii")  # code, language, version, opaque, flag
 _TEXT = struct.Struct(">i")
 _NAME = struct.Struct(">H")
+_TEXT_ONLY = frozenset({str})
 
 
 class HeaderKind(IntEnum):
@@ -142,24 +143,25 @@ def _from_json(header: memoryview, body: memoryview) -> RemotingCommand:
         raise FrameError(f"a header that is no JSON: {cause}") from cause
     if not isinstance(found, dict):
         raise FrameError("a header that is no JSON object")
-    remark = found.get("remark")
+    get: Callable[..., Any] = found.get
+    code, opaque, flag, version = get("code"), get("opaque", 0), get("flag", 0), get("version", 0)
+    for name, number in (("code", code), ("opaque", opaque), ("flag", flag), ("version", version)):
+        if type(number) is not int or not -(1 << 31) <= number < 1 << 31:
+            what = f"whose {name!r} is {number!r:.40}"
+            raise FrameError(f"a header {what}, not a number of 32 bits")
+    fields, remark, language = get("extFields"), get("remark"), get("language")
+    if type(fields) is not dict or not _TEXT_ONLY.issuperset(map(type, fields.values())):
+        fields = _texts(fields)
     return RemotingCommand(
-        _number(found, "code"),
-        _texts(found.get("extFields")),
+        code,
+        fields,
         body,
-        opaque=_number(found, "opaque", 0),
-        flag=_number(found, "flag", 0),
+        opaque=opaque,
+        flag=flag,
         remark=None if remark is None else str(remark),
-        language=str(found.get("language") or "OTHER"),
-        version=_number(found, "version", 0),
+        language=language if type(language) is str else "OTHER",
+        version=version,
     )
-
-
-def _number(found: dict[str, Any], name: str, default: int | None = None) -> int:
-    number = found.get(name, default)
-    if type(number) is not int or not -(1 << 31) <= number < 1 << 31:
-        raise FrameError(f"a header whose {name!r} is {number!r:.40}, not a number of 32 bits")
-    return number
 
 
 def _texts(found: Any) -> dict[str, str]:

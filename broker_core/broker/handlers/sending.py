@@ -21,7 +21,7 @@ from rocketpy.broker_core.metadata.names import (
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
 from rocketpy.broker_core.protocol.bodies.batches import split_batch
-from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.sending import SendMessage, SendMessageV1
 
@@ -71,7 +71,8 @@ async def _made_first(broker: Broker, command: RemotingCommand, call: Call) -> R
     if made is None:
         remark = f"topic[{request.topic}] not exist, apply first please!"
         raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, remark)
-    store = _store_batch if request.batch else _store_one
+    is_batch = request.batch or command.code == RequestCode.SEND_BATCH_MESSAGE
+    store = _store_batch if is_batch else _store_one
     store(broker, command, call, made)
     return None
 
