@@ -5,34 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.net.connection import Connection, Serves
+from rocketpy.broker_core.net.errors import ServerUnreachableError, split_address
 from rocketpy.broker_core.protocol.command import RemotingCommand
 
 _CONNECT_TIMEOUT_S = 3.0
-
-
-class UnreachableError(RocketPyError):
-    """Is raised when a server does not answer: it is down, or another program has its port."""
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(address, reason)
-        self.address, self.reason = address, reason
-
-    def __str__(self) -> str:
-        return f"{self.address} does not answer ({self.reason}); is it running, and reachable?"
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of `host:port`; of IPv6 the last colon counts, with or without brackets.
-
-    Raises:
-        UnreachableError: it is no such address.
-    """
-    host, _, port = address.strip().rpartition(":")
-    if not host or not port.isdigit():
-        raise UnreachableError(address, "an address is host:port")
-    return host.strip("[]"), int(port)
 
 
 class Caller:
@@ -49,21 +26,21 @@ class Caller:
         """Return a server's answer, whatever its code.
 
         Raises:
-            UnreachableError: there is none.
+            ServerUnreachableError: there is none.
         """
         connection = await self._connection(address)
         try:
             return await asyncio.wait_for(connection.request(command, command.body), timeout_s)
         except asyncio.TimeoutError as cause:
-            raise UnreachableError(address, f"no answer in {timeout_s:g} s") from cause
+            raise ServerUnreachableError(address, f"no answer in {timeout_s:g} s") from cause
         except ConnectionResetError as cause:
-            raise UnreachableError(address, str(cause)) from cause
+            raise ServerUnreachableError(address, str(cause)) from cause
 
     async def tell(self, address: str, command: RemotingCommand) -> None:
         """Send a request to which no answer is wanted.
 
         Raises:
-            UnreachableError: there is no connection.
+            ServerUnreachableError: there is no connection.
         """
         (await self._connection(address)).send(command, command.body)
 
@@ -87,6 +64,6 @@ class Caller:
                 _, connection = await asyncio.wait_for(opening, _CONNECT_TIMEOUT_S)
             except (OSError, asyncio.TimeoutError) as cause:
                 reason = str(cause) or f"no connection in {_CONNECT_TIMEOUT_S:g} s"
-                raise UnreachableError(address, reason) from cause
+                raise ServerUnreachableError(address, reason) from cause
             self._connections[address] = connection
             return connection

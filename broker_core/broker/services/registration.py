@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from rocketpy.broker_core.net.caller import Caller, UnreachableError
+from rocketpy.broker_core.net.caller import Caller
+from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettingsTable
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.routes import RegisterBroker, UnregisterBroker
@@ -56,7 +57,7 @@ class Registrant(Protocol):
     def ha_address(self) -> str:
         """Where slaves reach it, `host:port`."""
 
-    async def topic_table(self) -> TopicTable:
+    async def topic_table(self) -> TopicSettingsTable:
         """Return all topics with their version. Called in the loop, at each registration."""
 
 
@@ -115,7 +116,7 @@ class Registration:
         """Tell a name server of the broker; return why it could not be told, None if it was."""
         try:
             answer = await self._caller.ask(address, await self._registering())
-        except UnreachableError as cause:
+        except ServerUnreachableError as cause:
             return cause.reason
         except Exception as cause:  # the topics could not be read, say: the next time they may be
             log.exception("the broker could not be registered at %s", address)
@@ -137,7 +138,7 @@ class Registration:
         command = RemotingCommand(RequestCode.UNREGISTER_BROKER, header.encode())
         try:
             await self._caller.ask(server.address, command, timeout_s=_PATIENCE_S)
-        except UnreachableError as cause:
+        except ServerUnreachableError as cause:
             log.info("not unregistered: %s", cause)
 
     async def _registering(self) -> RemotingCommand:
@@ -156,7 +157,7 @@ class Registration:
         return RemotingCommand(RequestCode.REGISTER_BROKER, header.encode(), body)
 
 
-def _with_static_topics(table: TopicTable) -> TopicTable:
+def _with_static_topics(table: TopicSettingsTable) -> TopicSettingsTable:
     """Return a table that says of static topics what Apache's brokers say: that there are none."""
     return replace(
         table,

@@ -10,7 +10,7 @@ from tests.broker_core.nameserver.recorded_broker import exchanges, request_byte
 from tests.broker_core.nameserver.serving import Ask, RawClient, document, serve
 
 from rocketpy.broker_core.nameserver.server import NameServer
-from rocketpy.broker_core.net.caller import split_address
+from rocketpy.broker_core.net.errors import split_address
 from rocketpy.broker_core.protocol.bodies.routes import QueueData, TopicRouteData
 from rocketpy.broker_core.protocol.codes import RequestCode
 

@@ -16,10 +16,11 @@ from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.nameserver.server import NameServer
 from rocketpy.broker_core.nameserver.settings import NameServerSettings
-from rocketpy.broker_core.net.caller import Caller, split_address
+from rocketpy.broker_core.net.caller import Caller
+from rocketpy.broker_core.net.errors import split_address
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicSettingsTable
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand, encode
 
@@ -32,7 +33,7 @@ BROKER = {
     "enableActingMaster": "false",
 }
 VERSION = DataVersion(counter=1, timestamp=5)
-TOPICS = TopicTable(
+TOPICS = TopicSettingsTable(
     data_version=VERSION,
     topics={name: TopicSettings(name=name) for name in ("orders", "bills")},
 )
@@ -108,7 +109,7 @@ def test_bytes_that_are_no_registration_are_refused_and_the_next_request_is_serv
 
 
 def test_a_single_topic_of_an_unknown_broker_is_refused_as_apache_does() -> None:
-    one = TopicTable(data_version=VERSION, topics={"orders": TopicSettings(name="orders")})
+    one = TopicSettingsTable(data_version=VERSION, topics={"orders": TopicSettings(name="orders")})
 
     async def test(server: NameServer, ask: Ask) -> None:
         del server
