@@ -44,14 +44,17 @@ from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.server import Server, bind_pair
 from rocketpy.broker_core.net.service import Service
+from rocketpy.broker_core.net.tls import server_context
 from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
 from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
 _POOL_THREADS = 8
+_RENEWAL_WAIT_S = 5.0  # for requests that are being worked on
 
 
 class Broker:
@@ -63,8 +66,10 @@ class Broker:
         *,
         clock: Clock | None = None,
         config_path: Path | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.settings, self.clock, self.config_path = settings, clock or SystemClock(), config_path
+        self._disk = disk
         self.pool = ThreadPoolExecutor(_POOL_THREADS, "rocketpy-broker")
         self.service = Service(self, HANDLERS, self.pool)
         self.stats = Stats()
@@ -83,6 +88,8 @@ class Broker:
         sockets = bind_pair(settings.listen_address, settings.listen_port)
         try:
             self.host = settings.advertised(sockets[0].getsockname()[1])
+            self._tls = await self.in_pool(server_context, settings.tls)
+            self.clients = Clients(steady_ms=lambda: steady_ms(self.clock), notifies=self._notifies)
             self.store = await self.in_pool(self._open_store)
             await self._make_parts()
         except BaseException:
@@ -100,7 +107,6 @@ class Broker:
         self.topics, self.groups = Topics(self), Groups(self)
         self.offsets = GroupOffsets(self.store)
         self.queue_locks = QueueLocks(settings.rebalance_lock_max_live_time)
-        self.clients = Clients(steady_ms=lambda: steady_ms(self.clock), notifies=self._notifies)
         self.subscriptions, self.pulling = Subscriptions(self), Pulling(self)
         self.incoming, self.retries = Incoming(self), Retries(self)
         self.appender, self.durability = Appender(self), Durability(self)
@@ -115,14 +121,13 @@ class Broker:
     async def _serve(self, sockets: list[socket.socket]) -> None:
         settings = self.settings
         self.caller = Caller(self.service)
-        self._delivery = DeliveryService(self.store)
-        self._delivery.__enter__()
-        self._offset_saving, self._client_expiry = OffsetSaving(self), ClientExpiry(self)
-        self._offset_saving.start()
-        self._client_expiry.start()
-        self.transactions.start()
+        self._start_services()
         self._server = Server(
-            self.service, sockets, idle_s=settings.server_channel_max_idle_time_seconds
+            self.service,
+            sockets,
+            idle_s=settings.server_channel_max_idle_time_seconds,
+            tls=self._tls,
+            tls_mode=settings.tls.mode,
         )
         self._server.start()
         name_servers = [each for each in settings.namesrv_addr.replace(",", ";").split(";") if each]
@@ -135,6 +140,20 @@ class Broker:
         self.topics.when_changed(self.registration.changed)
         await self.registration.start()
 
+    def _start_services(self) -> None:
+        """Begin what works on the store beside the requests."""
+        self._delivery = DeliveryService(self.store)
+        self._delivery.__enter__()
+        self._offset_saving, self._client_expiry = OffsetSaving(self), ClientExpiry(self)
+        self._offset_saving.start()
+        self._client_expiry.start()
+        self.transactions.start()
+
+    async def _stop_services(self) -> None:
+        await self._client_expiry.stop()
+        await self._offset_saving.stop()
+        await self.in_pool(self._delivery.stop)
+
     async def stop(self) -> None:
         """Answer what was asked, save all, and leave the store clean. Stopping twice is fine."""
         if self.is_stopping:
@@ -146,11 +165,42 @@ class Broker:
         await self.appender.drained()
         await self._server.stop()
         self.caller.close()
-        await self._client_expiry.stop()
-        await self._offset_saving.stop()
-        await self.in_pool(self._delivery.stop)
+        await self._stop_services()
         await self.in_pool(self.store.close)
         self.pool.shutdown(wait=False)
+
+    async def abandon(self) -> None:
+        """Stop as a crash would: nobody is answered or told. Its disk must take nothing more."""
+        self.is_stopping = True
+        await self._server.abort()
+        self.caller.close()
+        stops = (self.registration.stop, self.transactions.stop, self._stop_services)
+        for stop in (*stops, lambda: self.in_pool(self.store.close)):
+            try:
+                await stop()
+            except Exception as cause:
+                log.info("%s was abandoned: %s", self.settings.broker_name, cause)
+        self.pool.shutdown(wait=False)
+
+    async def renew_store(self, clear: Callable[[], object]) -> None:
+        """Begin with an empty store; clients stay connected, and their requests wait meanwhile.
+
+        Pulls on hold are answered. `clear` runs in the pool when no store is open, and has to leave
+        an empty place at storePathRootDir.
+        """
+        with self.service.paused():
+            self.waiting_pulls.stop()
+            await self.appender.drained()
+            await self._server.answered(_RENEWAL_WAIT_S)
+            await self.transactions.stop()
+            await self._stop_services()
+            await self.in_pool(self.store.close)
+            await self.in_pool(clear)
+            self.store = await self.in_pool(self._open_store)
+            await self._make_parts()
+            self._start_services()
+            self.topics.when_changed(self.registration.changed)
+            self.registration.changed()
 
     async def in_pool(self, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """Run what may block in a thread."""
@@ -175,6 +225,6 @@ class Broker:
         root = Path(self.settings.store_path_root_dir)
         config = self.settings.store_config(self.host)
         started = time.monotonic()
-        store = MessageStore(root, config, clock=self.clock)
+        store = MessageStore(root, config, clock=self.clock, disk=self._disk)
         log.info("opened %s in %.2f s", root, time.monotonic() - started)
         return store

@@ -17,6 +17,7 @@ from rocketpy.broker_core.config import DELAY_LEVELS, StoreConfig
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.message import Host
 from rocketpy.broker_core.metadata.names import TRACE_TOPIC
+from rocketpy.broker_core.net.tls import TlsSettings
 
 _PROPERTY = "property"
 _UNIT_BYTES = 20  # of a queue entry
@@ -160,6 +161,11 @@ class BrokerSettings:
     def is_sync_flush(self) -> bool:
         """Whether senders wait until their messages are durable."""
         return self.flush_disk_type == "SYNC_FLUSH"
+
+    @property
+    def tls(self) -> TlsSettings:
+        """Whether and how connections are encrypted."""
+        return TlsSettings.parse(self.properties())
 
     @property
     def listen_address(self) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from rocketpy.broker_core.message import NO_HOST, Host
-from rocketpy.broker_core.net.service import Body
+from rocketpy.broker_core.net.service import Body, Handle
 from rocketpy.broker_core.protocol.command import (
     ONEWAY,
     RemotingCommand,
@@ -35,8 +35,7 @@ _FEW_BYTES = 64 << 10  # are joined: one piece costs less than many
 class Serves(Protocol):
     """What takes the requests of a connection."""
 
-    def handle(self, connection: Connection, command: RemotingCommand) -> None:
-        """Answer a request now, or later."""
+    handle: Handle  # it may change from one request to the next
 
 
 class Connection(asyncio.Protocol):
@@ -175,6 +174,10 @@ class Connection(asyncio.Protocol):
         future.add_done_callback(lambda _: self._asked.pop(command.opaque, None))
         self.write(command, body)
         return future
+
+    def unanswered(self) -> list[asyncio.Future[object]]:
+        """Return the answers to come that keep() holds."""
+        return list(self._kept)
 
     def keep(self, future: asyncio.Future[object]) -> None:
         """Hold on to an answer to come; it is cancelled with the connection."""

@@ -77,12 +77,21 @@ class Server:
             self._spawn(self._accept(listening))
         self._spawn(self._close_idle())
 
+    async def answered(self, timeout_s: float) -> None:
+        """Return when all requests that came are answered, or after some time."""
+        futures = [each for connection in self.connections for each in connection.unanswered()]
+        if futures:
+            await asyncio.wait(futures, timeout=timeout_s)
+
+    async def abort(self) -> None:
+        """Accept nothing more, and close all connections at once, whatever waits in them."""
+        await self._stop_accepting()
+        for connection in list(self.connections):
+            connection.abort()
+
     async def stop(self) -> None:
         """Accept nothing more, send what was answered, and close all connections."""
-        for task in self._tasks:
-            task.cancel()
-        for listening in self._sockets:
-            listening.close()
+        await self._stop_accepting()
         for connection in list(self.connections):
             connection.close()
         for _ in range(20):  # closing connections send what they have, but not for ever
@@ -91,6 +100,14 @@ class Server:
             await asyncio.sleep(0.05)
         for connection in list(self.connections):
             connection.abort()
+
+    async def _stop_accepting(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for listening in self._sockets:
+            listening.close()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -124,6 +141,9 @@ class Server:
         except (OSError, ssl.SSLError, asyncio.TimeoutError) as cause:
             log.warning("a connection failed before its first request: %s", cause)
             accepted.close()
+        except asyncio.CancelledError:
+            accepted.close()
+            raise
 
     async def _context_for(self, accepted: socket.socket) -> ssl.SSLContext | None:
         """Return the context of a connection that speaks TLS; None for plain text."""

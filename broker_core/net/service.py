@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.protocol.codes import ResponseCode
@@ -92,16 +93,46 @@ class Handler(NamedTuple):
     blocks: bool = False
 
 
+class Handle(Protocol):
+    """What takes a request first: a service itself, or what stands in front of it."""
+
+    def __call__(self, connection: Connection, command: RemotingCommand) -> None:
+        """Answer a request now, or later. Called in the loop."""
+
+
 class Service:
-    """Answers the requests of all connections of one server, by its table of handlers."""
+    """Answers the requests of all connections of one server, by its table of handlers.
+
+    Connections call `handle`. Others may put themselves in front by setting it (pauses, faults of
+    tests); they pass on to `dispatch` what they let through. Without them this costs nothing.
+    """
+
+    handle: Handle
 
     def __init__(
         self, subject: object, handlers: Mapping[int, Handler], pool: Executor | None = None
     ) -> None:
         self._subject, self._handlers, self._pool = subject, dict(handlers), pool
+        self.handle = self.dispatch
 
-    def handle(self, connection: Connection, command: RemotingCommand) -> None:
-        """Answer a request now, or later. Called in the loop."""
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let requests wait, and take them in their order after it. Used in the loop."""
+        front, waiting = self.handle, list[tuple[Connection, RemotingCommand]]()
+
+        def wait(connection: Connection, command: RemotingCommand) -> None:
+            waiting.append((connection, command))
+
+        self.handle = wait
+        try:
+            yield
+        finally:
+            self.handle = front
+            for connection, command in waiting:
+                front(connection, command)
+
+    def dispatch(self, connection: Connection, command: RemotingCommand) -> None:
+        """Have the handler of a request answer it now, or later. Called in the loop."""
         handler = self._handlers.get(command.code)
         if handler is None:
             remark = f"request type {command.code} not supported"
