@@ -1,8 +1,9 @@
 """Asking for transactions that nobody has ended, round by round.
 
-C1  The copies of half messages, and the op message that says that they replace the old ones, are
-    stored in one append. Whoever dies after it has lost no transaction and doubled none: the next
-    round, ours or that of Apache's broker, sees the copies as the open ones.
+C1  The copies of half messages, and then the op message that says that they replace the old ones,
+    are stored in one append. Whoever dies in it or after it has lost no transaction and doubled
+    none: the next round or end finishes it (journal.py) and sees the copies as the open ones. If
+    Apache's broker comes first, it finds it whole, or asks for some half messages and their copies.
 C2  Progress is noted after the append is durable, and only saves work: without it the half
     messages are gone through again, and all that were replaced are known to be done.
 C3  A question is asked after both. One who dies before has not asked: the next round does, and the
@@ -44,7 +45,7 @@ from rocketpy.broker_core.transactions.half import (
     question,
     spared_copy,
 )
-from rocketpy.broker_core.transactions.op_message import op_messages
+from rocketpy.broker_core.transactions.journal import HalfJournal
 from rocketpy.broker_core.transactions.op_queue import (
     CHECK_GROUP,
     OpQueue,
@@ -100,6 +101,7 @@ class TransactionChecker:
     def __init__(self, store: MessageStore, settings: TransactionSettings, ask: Ask) -> None:
         self._store, self._settings, self._ask = store, settings, ask
         self._lease = Lease(store, LEASE, "service")
+        self._journal = HalfJournal(store, settings)
 
     def run_round(self, now_ms: int) -> CheckSummary:
         """Go through all half messages that checks have not passed.
@@ -126,6 +128,7 @@ class TransactionChecker:
             range_end, halves = self._read(start, end, ops)
             with self._store.locked():
                 self._lease.require()
+                self._journal.finish()
                 ops.refresh()
                 plan = plan_range(start, range_end, halves, ops.done, rule)
                 asked = self._store_copies(queue_id, plan)
@@ -179,15 +182,9 @@ class TransactionChecker:
         for half in plan.given_up:
             log.error("transaction of half message %s is given up: nobody ended it", half.msg_id)
             drafts += self._draft(given_up_copy(half, config))
-        ops = op_messages(
-            queue_id,
-            plan.replaced,
-            limit=self._settings.op_body_limit,
-            now_ms=store.clock.now_ms(),
-            config=config,
-        )
-        drafts += [admitted(op, config) for op in ops]
-        return store.append_many(drafts)[: len(plan.asked)]
+        drafts += self._journal.op_drafts(queue_id, plan.replaced)
+        with self._journal.naming({queue_id: plan.replaced}):
+            return store.append_many(drafts)[: len(plan.asked)]
 
     def _drafts_or_given_up(
         self, halves: list[Message], copy: Copy, plan: CheckPlan

@@ -1,10 +1,11 @@
 """Transactions on a store, with or without a broker: begin them, end them, see which are open.
 
-T1  The committed message and the op message that ends its half message are stored in one append:
-    both are there after a crash, or neither, and then the transaction is open still.
+T1  The committed message and the op message that ends its half message are stored in one append,
+    in this order. If its writer dies in it, the next end or check finishes it (journal.py): the
+    message is in its topic once, or its transaction is open still.
 T2  A transaction is committed once, however often its producer says so; a half message that was
     copied meanwhile, because its producer was asked, is ended through its newest copy. Apache's
-    broker adds the message again each time.
+    broker adds the message again each time. For this the store needs its index (message_index).
 T3  A commit is never lost to an earlier end: after a rollback, or when the transaction was given
     up, it adds the message, as Apache's broker does.
 T2 rests on the store's lock, which ends and checks of all processes take.
@@ -15,14 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.codec.draft import RecordDraft
-from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
 from rocketpy.broker_core.errors import CorruptStoreError, MessageRefusedError
 from rocketpy.broker_core.intake.gate import admitted
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata.names import TRANSACTION_HALF_TOPIC
-from rocketpy.broker_core.property_names import REAL_TOPIC, UNIQ_KEY
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.storage.appends import PlacedOne
 from rocketpy.broker_core.storage.store import MessageStore
@@ -39,7 +37,7 @@ from rocketpy.broker_core.transactions.half import (
     half_message,
     is_same_transaction,
 )
-from rocketpy.broker_core.transactions.op_message import op_messages
+from rocketpy.broker_core.transactions.journal import HalfJournal
 from rocketpy.broker_core.transactions.op_queue import (
     OpQueue,
     make_topics,
@@ -48,12 +46,14 @@ from rocketpy.broker_core.transactions.op_queue import (
     read_message,
 )
 from rocketpy.broker_core.transactions.settings import TransactionSettings
-
-_COMMITTED = select(["sys_flag", "queue_id"])
+from rocketpy.broker_core.transactions.successors import is_committed, newest_copy
 
 
 def open_transactions(store: MessageStore, queue_id: int = 0) -> Iterator[Message]:
-    """Yield the half messages that nobody has ended, in the order of their queue."""
+    """Yield the half messages that nobody has ended, in the order of their queue.
+
+    Right after a crash some may be ended or copied already: the next end or check notices it.
+    """
     ops = OpQueue(store, queue_id)
     ops.refresh()
     start, end = progress(store, TRANSACTION_HALF_TOPIC, queue_id)
@@ -79,6 +79,7 @@ class Transactions:
 
     def __init__(self, store: MessageStore, settings: TransactionSettings | None = None) -> None:
         self._store, self._settings = store, settings or TransactionSettings()
+        self._journal = HalfJournal(store, self._settings)
         self._op_queues: dict[int, OpQueue] = {}  # used under the store's lock
 
     def prepare(self, messages: Sequence[Message]) -> list[PlacedOne]:
@@ -104,6 +105,7 @@ class Transactions:
         make_topics(self._store)
         batch = _Batch()
         with self._store.locked():
+            self._journal.finish()
             for queue in self._op_queues.values():
                 queue.refresh()
             for end in ends:
@@ -111,8 +113,9 @@ class Transactions:
             if not batch.done:
                 return batch.endings
             for queue_id, offsets in batch.done.items():
-                batch.drafts += self._op_drafts(queue_id, offsets)
-            placed = self._store.append_many(batch.drafts)
+                batch.drafts += self._journal.op_drafts(queue_id, offsets)
+            with self._journal.naming(batch.done if batch.draft_of else {}):
+                placed = self._store.append_many(batch.drafts)
         for number, draft in batch.draft_of.items():
             half = batch.endings[number].half
             batch.endings[number] = Ending(True, half, placed[draft])
@@ -157,40 +160,17 @@ class Transactions:
         if queue_id not in self._op_queues:
             self._op_queues[queue_id] = OpQueue(self._store, queue_id)
             self._op_queues[queue_id].refresh()
-        done = self._op_queues[queue_id].done
-        ending = batch.done.get(queue_id, ())
+        done, ending = self._op_queues[queue_id].done, batch.done.get(queue_id, ())
         passed = noted_progress(self._store, TRANSACTION_HALF_TOPIC, queue_id) or 0
-        if half.queue_offset >= passed and half.queue_offset not in done:  # the usual case
-            if half.queue_offset in ending or first_queue_offset(half) in done:
-                return None
-            return half
-        start, end = progress(self._store, TRANSACTION_HALF_TOPIC, queue_id)
-        for offset in reversed(range(max(start, half.queue_offset + 1), end)):
-            if offset in done:
-                continue
-            copy = read_message(self._store, TRANSACTION_HALF_TOPIC, queue_id, offset)
-            if copy is not None and is_same_transaction(half, copy):
-                return None if offset in ending else copy
-        return None
+        newest: Message | None = half
+        if half.queue_offset < passed or half.queue_offset in done:  # seldom
+            newest = newest_copy(self._store, half, done)
+        elif first_queue_offset(half) in done:
+            newest = None
+        return newest if newest is not None and newest.queue_offset not in ending else None
 
     def _is_committed(self, half: Message, batch: _Batch) -> bool:
         """Whether the message of an ended transaction is in its topic, or on its way there."""
-        for number in batch.draft_of:
-            other = batch.endings[number].half
-            if other is not None and is_same_transaction(half, other):
-                return True
-        topic, key = half.properties.get(REAL_TOPIC), half.properties.get(UNIQ_KEY)
-        if not topic or not key:
-            return False
-        found = self._store.find(topic, [key], _COMMITTED, start_ms=half.store_timestamp_ms)
-        return any(
-            flag & TRANSACTION_MASK == SysFlag.TRANSACTION_COMMIT
-            for batch_found in found
-            for flag in batch_found["sys_flag"].to_pylist()
-        )
-
-    def _op_drafts(self, queue_id: int, half_offsets: Sequence[int]) -> list[RecordDraft]:
-        config, now_ms = self._store.config, self._store.clock.now_ms()
-        limit = self._settings.op_body_limit
-        ops = op_messages(queue_id, half_offsets, limit=limit, now_ms=now_ms, config=config)
-        return [admitted(op, config) for op in ops]
+        halves = [batch.endings[number].half for number in batch.draft_of]
+        is_on_its_way = any(each and is_same_transaction(half, each) for each in halves)
+        return is_on_its_way or is_committed(self._store, half)
