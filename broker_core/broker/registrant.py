@@ -6,7 +6,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.metadata.topics import TopicConfig
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
@@ -25,16 +29,16 @@ class BrokerRegistrant:
         self.address = f"{broker.host.address}:{broker.host.port}"
         self.ha_address = f"{broker.host.address}:{broker.host.port + 1}"
 
-    async def topic_table(self) -> TopicTable:
+    async def topic_table(self) -> TopicSettingsTable:
         """Return all topics with their version."""
         return await self._broker.in_pool(topic_table, self._broker)
 
 
-def topic_table(broker: Broker) -> TopicTable:
+def topic_table(broker: Broker) -> TopicSettingsTable:
     """Return the topics of a broker as bodies have them. May read a file."""
     topics, version = broker.store.topics.all_with_version()
     mask = broker.settings.broker_permission | 1
-    return TopicTable(
+    return TopicSettingsTable(
         data_version=DataVersion(
             counter=version["counter"],
             state_version=version["stateVersion"],

@@ -12,7 +12,11 @@ from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.heartbeats import FROM_WHERE, HeartbeatData
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
 from rocketpy.broker_core.protocol.bodies.routes import TopicRouteData
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 
 
 def same(ours: Any, theirs: Any, *, all_of_it: bool) -> bool:
@@ -76,7 +80,7 @@ def registration() -> RegisterBrokerBody:
         TopicSettings(name="orders", read_queues=3, write_queues=5, perm=7),
         TopicSettings(name="%RETRY%é", topic_filter_type="MULTI_TAG"),
     ]
-    table = TopicTable(
+    table = TopicSettingsTable(
         data_version=DataVersion(counter=3, timestamp=1),
         topics={topic.name: topic for topic in topics},
     )

@@ -29,7 +29,11 @@ from rocketpy.broker_core.broker.services.registration import Registration
 from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.errors import split_address
 from rocketpy.broker_core.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 
@@ -141,13 +145,15 @@ class Shop:
     def __init__(self) -> None:
         self.topics = {"orders": 4, "bills": 2}
 
-    async def topic_table(self) -> TopicTable:
+    async def topic_table(self) -> TopicSettingsTable:
         settings = [
             TopicSettings(name=name, read_queues=queues, write_queues=queues)
             for name, queues in self.topics.items()
         ]
         version = DataVersion(counter=len(settings), timestamp=1_700_000_000_000)
-        return TopicTable(data_version=version, topics={each.name: each for each in settings})
+        return TopicSettingsTable(
+            data_version=version, topics={each.name: each for each in settings}
+        )
 
 
 @pytest.fixture

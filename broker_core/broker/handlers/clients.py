@@ -16,7 +16,7 @@ from rocketpy.broker_core.protocol.bodies.heartbeats import (
     SQL92,
     TAG,
     CheckedSubscription,
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ConsumerList,
     HeartbeatData,
@@ -191,9 +191,9 @@ def all_producers(broker: Broker, request: GetAllProducers, call: Call) -> Reply
     return Reply(body=ProducerTable(data=table).encode())
 
 
-def _connections(clients: Iterable[Client]) -> tuple[Connection, ...]:
+def _connections(clients: Iterable[Client]) -> tuple[ClientConnection, ...]:
     return tuple(
-        Connection(
+        ClientConnection(
             client_id=client.client_id,
             client_addr=str(client.connection.peer),
             language=client.language,

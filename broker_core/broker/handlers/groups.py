@@ -12,7 +12,7 @@ from rocketpy.broker_core.protocol.bodies.groups import (
     GroupList,
     GroupSettings,
     GroupSettingsList,
-    GroupTable,
+    GroupSettingsTable,
 )
 from rocketpy.broker_core.protocol.bodies.heartbeats import GroupSubscription
 from rocketpy.broker_core.protocol.bodies.routes import TopicList
@@ -85,7 +85,7 @@ def all_groups(broker: Broker, request: GetAllGroups, call: Call) -> Reply:
         some = names[start : start + max(request.max_group_num, 1)]
     else:
         some = names
-    body = GroupTable(
+    body = GroupSettingsTable(
         groups={name: _settings(groups[name]) for name in some if name in groups},
         forbidden_table={name: forbidden[name] for name in some if name in forbidden},
         data_version=version,

@@ -135,7 +135,7 @@ class _KindError(Exception):
 # --- kinds ------------------------------------------------------------------------------------
 
 
-class Kind(NamedTuple):
+class MemberKind(NamedTuple):
     """How values of a kind are read and written."""
 
     read: Callable[[Any], Any]
@@ -182,7 +182,7 @@ def _camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def _kind(hint: Any) -> Kind:
+def _kind(hint: Any) -> MemberKind:
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -191,10 +191,10 @@ def _kind(hint: Any) -> Kind:
     if origin is collections.abc.Mapping:
         return _mapping_of(_KEYS[arguments[0]], _kind(arguments[1]))
     assert issubclass(hint, Body), hint
-    return Kind(hint.of_members, hint.members)
+    return MemberKind(hint.of_members, hint.members)
 
 
-def _list_of(item: Kind) -> Kind:
+def _list_of(item: MemberKind) -> MemberKind:
     read_item, show_item = item
 
     def read(value: Any) -> tuple[Any, ...]:
@@ -205,10 +205,10 @@ def _list_of(item: Kind) -> Kind:
     def show(value: tuple[Any, ...]) -> list[Any]:
         return [show_item(each) for each in value]
 
-    return Kind(read, show)
+    return MemberKind(read, show)
 
 
-def _mapping_of(key: Kind, item: Kind) -> Kind:
+def _mapping_of(key: MemberKind, item: MemberKind) -> MemberKind:
     def read(value: Any) -> dict[Any, Any]:
         if not isinstance(value, dict):
             raise _KindError(value, "an object")
@@ -224,7 +224,7 @@ def _mapping_of(key: Kind, item: Kind) -> Kind:
     def show(value: Mapping[Any, Any]) -> dict[Any, Any]:
         return {key.show(name): item.show(each) for name, each in value.items()}
 
-    return Kind(read, show)
+    return MemberKind(read, show)
 
 
 def _read_text(value: Any) -> str:
@@ -299,16 +299,16 @@ def _same(value: Any) -> Any:
     return value
 
 
-_PLAIN: dict[Any, Kind] = {
-    str: Kind(_read_text, _same),
-    int: Kind(_read_whole, _same),
-    float: Kind(_read_number, _same),
-    bool: Kind(_read_truth, _same),
-    Any: Kind(_same, _same),
-    MessageQueue: Kind(_read_queue, _show_queue),
+_PLAIN: dict[Any, MemberKind] = {
+    str: MemberKind(_read_text, _same),
+    int: MemberKind(_read_whole, _same),
+    float: MemberKind(_read_number, _same),
+    bool: MemberKind(_read_truth, _same),
+    Any: MemberKind(_same, _same),
+    MessageQueue: MemberKind(_read_queue, _show_queue),
 }
-_KEYS: dict[Any, Kind] = {
+_KEYS: dict[Any, MemberKind] = {
     str: _PLAIN[str],
     int: _PLAIN[int],
-    MessageQueue: Kind(_read_queue_key, _show_queue_key),
+    MessageQueue: MemberKind(_read_queue_key, _show_queue_key),
 }

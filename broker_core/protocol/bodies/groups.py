@@ -38,7 +38,7 @@ class GroupSettings(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupTable(Body):
+class GroupSettingsTable(Body):
     """The groups of a broker, with the version of their settings."""
 
     JAVA = "SubscriptionGroupWrapper"

@@ -90,7 +90,7 @@ class ConsumerList(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connection(Body):
+class ClientConnection(Body):
     """A client that is connected."""
 
     JAVA = "Connection"
@@ -107,7 +107,7 @@ class ConsumerConnection(Body):
 
     JAVA = "ConsumerConnection"
 
-    connections: tuple[Connection, ...] = member("connectionSet", default=())
+    connections: tuple[ClientConnection, ...] = member("connectionSet", default=())
     subscription_table: Mapping[str, SubscriptionData] = empty()
     consume_type: str | None = choice(None, CONSUME_TYPES)
     message_model: str | None = choice(None, MESSAGE_MODELS)
@@ -120,7 +120,7 @@ class ProducerConnection(Body):
 
     JAVA = "ProducerConnection"
 
-    connections: tuple[Connection, ...] = member("connectionSet", default=())
+    connections: tuple[ClientConnection, ...] = member("connectionSet", default=())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,11 @@ from typing import Any
 
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.body import Body, member, named
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 from rocketpy.broker_core.protocol.errors import BodyError
 
 LARGEST_BYTES = 256 << 20  # of a body that was compressed: a million topics take a quarter of it
@@ -30,8 +34,8 @@ class RegisterBrokerBody(Body):
 
     JAVA = "RegisterBrokerBody"
 
-    topic_table: TopicTable = field(
-        default_factory=TopicTable, metadata=named("topicConfigSerializeWrapper")
+    topic_table: TopicSettingsTable = field(
+        default_factory=TopicSettingsTable, metadata=named("topicConfigSerializeWrapper")
     )
     filter_servers: tuple[str, ...] = member("filterServerList", default=())
 
@@ -55,7 +59,7 @@ class RegisterBrokerBody(Body):
                 if not isinstance(found, dict) or not isinstance(found.get("topic"), str):
                     raise BodyError(cls.JAVA, "a static topic without a name")
                 static[found["topic"]] = found
-        table = TopicTable(
+        table = TopicSettingsTable(
             data_version=version,
             topics={topic.name: topic for topic in topics},
             topic_queue_mapping_info_map=static,

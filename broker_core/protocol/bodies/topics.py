@@ -37,7 +37,7 @@ class TopicSettings(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicTable(Body):
+class TopicSettingsTable(Body):
     """The topics of a broker, with the version of their settings."""
 
     JAVA = "TopicConfigAndMappingSerializeWrapper"

@@ -15,7 +15,11 @@ from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.server import Server, bind
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.command import RemotingCommand, decode
 from rocketpy.broker_core.protocol.requests.routes import RegisterBroker
@@ -30,9 +34,9 @@ class Shop:
     def __init__(self) -> None:
         self.topics, self.counter, self.times_asked = ["orders", "bills"], 1, 0
 
-    async def topic_table(self) -> TopicTable:
+    async def topic_table(self) -> TopicSettingsTable:
         self.times_asked += 1
-        return TopicTable(
+        return TopicSettingsTable(
             data_version=DataVersion(counter=self.counter),
             topics={name: TopicSettings(name=name) for name in self.topics},
         )
@@ -211,7 +215,7 @@ def test_what_is_sent_has_the_form_that_an_apache_broker_sends() -> None:
     class Lab(Shop):
         cluster, broker_name, address = "LabCluster", "lab-broker", "127.0.0.2:10911"
 
-        async def topic_table(self) -> TopicTable:
+        async def topic_table(self) -> TopicSettingsTable:
             return RegisterBrokerBody.decode(apache.body).topic_table
 
     async def test(shop: Shop, caller: Caller) -> None:

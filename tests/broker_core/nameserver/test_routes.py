@@ -14,7 +14,11 @@ from rocketpy.broker_core.nameserver.routes import (
 )
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
 from rocketpy.broker_core.protocol.bodies.routes import QueueData
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 from rocketpy.broker_core.protocol.requests.routes import RegisterBroker, RegisterBrokerAnswer
 
 MASTER = RegisterBroker(
@@ -37,7 +41,7 @@ def body(*topics: str, counter: int = 1, queues: int = 4, state: int = 0) -> Reg
     settings = [
         TopicSettings(name=each, read_queues=queues, write_queues=queues) for each in topics
     ]
-    table = TopicTable(data_version=version, topics={each.name: each for each in settings})
+    table = TopicSettingsTable(data_version=version, topics={each.name: each for each in settings})
     return RegisterBrokerBody(topic_table=table)
 
 
@@ -249,7 +253,7 @@ def test_clusters_and_brokers_name_system_topics(table: RouteTable) -> None:
 def test_topics_are_listed_by_their_system_flag(table: RouteTable) -> None:
     flags = {"unit": UNIT, "sub": UNIT_SUBSCRIPTION, "both": UNIT | UNIT_SUBSCRIPTION}
     topics = {name: TopicSettings(name=name, sys_flag=flag) for name, flag in flags.items()}
-    said = TopicTable(data_version=DataVersion(counter=9), topics=topics)
+    said = TopicSettingsTable(data_version=DataVersion(counter=9), topics=topics)
     register(table, said=RegisterBrokerBody(topic_table=said))
     assert table.topics_flagged(UNIT) == ("unit", "both")
     assert table.topics_flagged(UNIT_SUBSCRIPTION) == ("sub", "both")

@@ -20,7 +20,11 @@ from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.errors import split_address
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicSettingsTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand, encode
 

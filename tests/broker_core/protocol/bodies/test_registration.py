@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from rocketpy.broker_core.protocol.bodies import registration
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
-from rocketpy.broker_core.protocol.bodies.topics import DataVersion, TopicSettings, TopicTable
+from rocketpy.broker_core.protocol.bodies.topics import (
+    DataVersion,
+    TopicSettings,
+    TopicSettingsTable,
+)
 from rocketpy.broker_core.protocol.errors import BodyError
 
 
@@ -28,7 +32,7 @@ TOPICS = (
 )
 SERVERS = part(b'["f:1"]')
 STATIC = b"\0\0\0\1" + part(b'{"bname":"bn","topic":"mm","totalQueues":2}')
-TABLE = TopicTable(
+TABLE = TopicSettingsTable(
     data_version=DataVersion(counter=1, timestamp=2),
     topics={
         "tt": TopicSettings(name="tt", read_queues=3, write_queues=4),
