@@ -27,7 +27,22 @@ WITHOUT_TESTS = frozenset({"client.consumer.broadcast.BaseBroadCastIT"})
 INSIDE_A_BROKER = frozenset({"base.dledger.DLedgerProduceAndConsumeIT"})
 
 # One or two per subject, of those that take a few seconds each.
-BOUNDED = ("smoke.NormalMessageSendAndRecvIT",)
+BOUNDED = (
+    "smoke.NormalMessageSendAndRecvIT",
+    "client.consumer.balance.NormalMsgStaticBalanceIT",
+    "client.consumer.broadcast.normal.NormalMsgTwoSameGroupConsumerIT",
+    "client.consumer.filter.SqlFilterIT",
+    "client.consumer.tag.TagMessageWith1ConsumerIT",
+    "client.producer.async.AsyncSendWithMessageQueueSelectorIT",
+    "client.producer.batch.BatchSendIT",
+    "client.producer.exception.msg.MessageExceptionIT",
+    "client.producer.oneway.OneWaySendIT",
+    "client.producer.order.OrderMsgDynamicRebalanceIT",
+    "client.producer.order.OrderMsgIT",
+    "client.producer.querymsg.QueryMsgByIdIT",
+    "client.producer.querymsg.QueryMsgByKeyIT",
+    "client.producer.transaction.TransactionalMsgIT",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ SETTINGS: Mapping[str, Setting] = {
     "traceTopicEnable": True,
     "transactionCheckInterval": 1000,
     "transactionTimeOut": 1000,
+    "transactionOpBatchInterval": 100,  # longer than the check interval: asked twice
+    "recallMessageEnable": True,
     "mappedFileSizeCommitLog": 64 * 1024 * 1024,
     "mappedFileSizeTimerLog": 4 * 1024 * 1024,
     # Machines of tests are slow at times; a broker that says "busy" is not what is tested.

@@ -1,0 +1,53 @@
+"""Real Java clients of two versions play every scenario against a cluster.
+
+One run per client version and cluster; the tests look at its results one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.interop.cluster_addresses import TARGETS, Target
+from tests.interop.wire_driver import (
+    CLIENT_VERSIONS,
+    ScenarioResult,
+    listed_scenarios,
+    play,
+    scenarios_of,
+)
+
+Results = dict[str, ScenarioResult]
+
+# A further cluster is one more line.
+CLUSTERS = ["apache"]
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    with TARGETS[request.param]() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def results(target: Target) -> dict[str, Results]:
+    return {
+        version: play(target, scenarios_of(version), client_version=version)
+        for version in CLIENT_VERSIONS
+    }
+
+
+@pytest.mark.parametrize(
+    ("client_version", "scenario"),
+    [(version, scenario) for version in CLIENT_VERSIONS for scenario in scenarios_of(version)],
+)
+def test_java_client_plays_scenario(
+    results: dict[str, Results], client_version: str, scenario: str
+) -> None:
+    result = results[client_version][scenario]
+    assert result.passed, result.failure
+
+
+@pytest.mark.parametrize("client_version", CLIENT_VERSIONS)
+def test_scenarios_are_those_of_the_driver(client_version: str) -> None:
+    assert listed_scenarios(client_version) == scenarios_of(client_version)
