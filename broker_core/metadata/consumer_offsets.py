@@ -116,6 +116,25 @@ class OffsetTable:
         self._file.change(edit)
         return was_there
 
+    def delete_topic(self, topic: str) -> bool:
+        """Forget the offsets of all groups in a topic; tell whether there were any.
+
+        Call while holding the store lock.
+        """
+        prefix, groups = topic + _SEPARATOR, list[str]()
+
+        def edit(document: Document) -> Document:
+            table = self._document(document).bean(_OFFSETS).members
+            groups.extend(str(key).removeprefix(prefix) for key in table if is_meant(key))
+            kept = {key: queues for key, queues in table.items() if not is_meant(key)}
+            return self._with_offsets(document, kept, groups) if groups else document
+
+        def is_meant(key: object) -> bool:
+            return str(key).startswith(prefix)
+
+        self._file.change(edit)
+        return bool(groups)
+
     def _document(self, document: Document) -> Bean:
         return Bean(document, self._file.path, "the file")
 

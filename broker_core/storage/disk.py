@@ -15,6 +15,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,12 @@ class Disk:
     def remove(self, path: Path) -> None:
         """Remove a file if it is there, durably."""
         path.unlink(missing_ok=True)
+        self.sync_folder(path.parent)
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove an empty folder if it is there, durably."""
+        with suppress(FileNotFoundError):
+            path.rmdir()
         self.sync_folder(path.parent)
 
     def make_folder(self, path: Path) -> None:

@@ -7,8 +7,8 @@ Append, catch-up, recovery and repair all use it, so that they agree. For single
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from rocketpy.broker_core.storage.layout import QUEUE_UNIT
 from rocketpy.broker_core.storage.queue_table import QueueTable, is_folder_name
 
 log = logging.getLogger(__name__)
+
+REMOVED_QUEUE = -2  # of records whose topic was deleted since: they are in no queue
+_NOTHING: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +143,17 @@ def stable_order(queue_ids: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
     return np.argsort(small if np.array_equal(small, queue_ids) else queue_ids, kind="stable")
 
 
-def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iterator[Dispatch]:
+def dispatches(
+    block: RecordBlock,
+    file_start: int,
+    config: StoreConfig,
+    removed: Mapping[str, int] = _NOTHING,
+) -> Iterator[Dispatch]:
     """Yield what is to be written for the records of a block, topic by topic.
 
     A topic names a folder: records whose topic cannot be one are damaged or hostile, and have no
-    queue to go to.
+    queue to go to. `removed` tells of deleted topics: records of one before its physical offset
+    have no queue either, only their index entries.
     """
     column = topics(block)
     names = pc.unique(column).to_pylist()
@@ -157,7 +166,16 @@ def dispatches(block: RecordBlock, file_start: int, config: StoreConfig) -> Iter
             if len(names) == 1
             else block.take(np.flatnonzero(pc.equal(column, name).to_numpy(zero_copy_only=False)))
         )
-        yield _dispatch_of(part, name, file_start, config)
+        found = _dispatch_of(part, name, file_start, config)
+        yield _without_removed(found, removed[name]) if name in removed else found
+
+
+def _without_removed(dispatch: Dispatch, end: int) -> Dispatch:
+    is_removed = dispatch.physical_offsets < end
+    if not is_removed.any():
+        return dispatch
+    queue_ids = np.where(is_removed, np.int32(REMOVED_QUEUE), dispatch.queue_ids)
+    return replace(dispatch, queue_ids=queue_ids)
 
 
 def _dispatch_of(block: RecordBlock, topic: str, file_start: int, config: StoreConfig) -> Dispatch:

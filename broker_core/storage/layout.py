@@ -26,6 +26,7 @@ OPENERS = f"{OURS}/openers"
 CUT = f"{OURS}/cut"
 SIZES = f"{OURS}/sizes"  # JSON: the file sizes of the store, which index files do not tell
 QUEUE_ENDS = f"{OURS}/queues"  # JSON: where each queue ends by the log
+REMOVED_TOPICS = f"{OURS}/removed"  # JSON: deleted topics, and up to where in the log
 IDENTITY = f"{OURS}/id"  # JSON: which store it is, wherever it is seen from
 LEDGER = f"{OURS}/ledger"  # JSON: which batches of which writers are in the log
 LEASES = f"{OURS}/leases"  # JSON each: who does what only one may do at a time

@@ -68,11 +68,13 @@ def queues_without_files(
 def queues_without_entries(parts: StoreParts, end: int) -> set[QueueKey]:
     """Return the queues that lack entries of records before `end`: reads all queues, no bodies."""
     lacking: set[QueueKey] = set()
+    removed = parts.removed_topics.read().ends
     for start in _uncovered_files(parts, end):
         for segment in parts.log.walk(start, min(end, start + parts.log.file_size)):
             if segment.block is None:
                 continue
-            for dispatch in dispatches(segment.block, segment.file_start, parts.config):
+            found = dispatches(segment.block, segment.file_start, parts.config, removed)
+            for dispatch in found:
                 for queue, rows in dispatch.by_queue(parts.queues):
                     physical = dispatch.physical_offsets[rows]
                     if not _has_entries(queue, dispatch.queue_offsets[rows], physical):

@@ -19,6 +19,7 @@ from rocketpy.broker_core.storage.queue_ends import (
     sampled_ends,
 )
 from rocketpy.broker_core.storage.queue_table import QueueTable
+from rocketpy.broker_core.storage.removed_topics import NOTHING_REMOVED, RemovedTopicsFile
 from rocketpy.broker_core.storage.tail import TailFile
 from rocketpy.broker_core.storage.targets import IndexTarget, QueueTarget, Target
 
@@ -47,15 +48,32 @@ class StoreParts:
         self.tail = TailFile(root, disk, writable=writable)
         self.growth = Growth(self.tail)
         self.queue_ends = QueueEndsFile(root, disk)
+        self.removed_topics = RemovedTopicsFile(root, disk)
+        self._removed_seen = NOTHING_REMOVED
         # By queue: the tail's end, until when it counts, and the range (queue_bounds.py).
         self.recent_ranges: dict[QueueKey, tuple[bytes, float, Range]] = {}
         # Writes the entries of a queue anew; None where the store is only read.
         self.restore_queue: Callable[[QueueKey], None] | None = None
+        # Finishes the deletion of topics that a process left undone; None likewise.
+        self.finish_removals: Callable[[], None] | None = None
 
     def expected_end(self, key: QueueKey) -> QueueEnd | None:
         """Return an end that a queue has at least; None if nothing tells of it."""
         noted = self.queue_ends.read()
-        return (noted.ends if noted else self._sampled_ends).get(key)
+        found = (noted.ends if noted else self._sampled_ends).get(key)
+        if found is None or found.physical_offset < self.removed_topics.read().end_of(key[0]):
+            return None
+        return found
+
+    def drop_removed(self) -> None:
+        """Let go of the files of topics that were deleted since this was called last."""
+        removed = self.removed_topics.read()
+        seen, self._removed_seen = self._removed_seen, removed
+        if removed is seen:
+            return
+        self.recent_ranges.clear()
+        changed = {topic for topic, end in removed.ends.items() if seen.end_of(topic) != end}
+        self.queues.forget_topics(changed)
 
     @lazy_property
     def _sampled_ends(self) -> dict[QueueKey, QueueEnd]:

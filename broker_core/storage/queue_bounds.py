@@ -40,6 +40,7 @@ class QueueBounds:
         Raises:
             CorruptStoreError: entries of the queue are lost, and the store is only read.
         """
+        self._parts.drop_removed()
         expected = self._parts.expected_end(self._key)
         end, last = self._published()
         if expected is not None and expected.is_lost_in(end, last):
@@ -107,7 +108,8 @@ class QueueBounds:
         unit = self.queue.unit(low) if first > self.queue.first_checked and low < end else None
         if unit is None or self.queue.skip_fillers(first, end) != low:
             return False
-        oldest = int(self._parts.log.min_offset())
+        removed_to = self._parts.removed_topics.read().end_of(self._key[0])
+        oldest = max(int(self._parts.log.min_offset()), removed_to)
         for segment in self._parts.log.walk(oldest, unit.physical_offset):
             block = segment.block
             if block is not None and self._key in dict(ends_in(block, segment.file_start)):

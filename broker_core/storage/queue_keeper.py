@@ -39,7 +39,8 @@ class QueueKeeper:
         """
         noted = self._parts.queue_ends.read()
         if noted is None or noted.upto > log_end:
-            lacking = queues_without_entries(self._parts, log_end)
+            found = queues_without_entries(self._parts, log_end)
+            lacking = {key for key in found if not self._is_deleted(key[0])}
             if lacking:
                 restore_queues(self._parts, lacking, {})
             noted = NotedEnds(log_end, ends_by_entries(self._parts))
@@ -63,7 +64,7 @@ class QueueKeeper:
         """Return where all queues end; those that lost their files are restored."""
         for key in self._parts.queues.removed():
             self._parts.queues.forget(key)
-        noted = self.ends.read_on(log_end)
+        noted = self._counting(self.ends.read_on(log_end))
         missing = set(queues_without_files(self._parts, noted.ends))
         deleted = {key for key in missing if self._is_deleted(key[0])}
         self.ends.forget(deleted)
@@ -74,7 +75,7 @@ class QueueKeeper:
 
     def restore(self, key: QueueKey, log_end: int) -> None:
         """Write the entries of a queue anew: a reader found that some are lost."""
-        expected = self.ends.exact(key, log_end)
+        expected = self._exact(key, log_end)
         restore_queues(self._parts, [key], {key: expected} if expected else {})
 
     def next_offset(self, key: QueueKey, log_end: int) -> int:
@@ -83,7 +84,25 @@ class QueueKeeper:
         It reads what others appended. An end that is known from before does not suffice: others
         may have written entries after it that were lost again, or not finished restoring them.
         """
-        return self._end_of(key, self.ends.exact(key, log_end))
+        return self._end_of(key, self._exact(key, log_end))
+
+    def _exact(self, key: QueueKey, log_end: int) -> QueueEnd | None:
+        found = self.ends.exact(key, log_end)
+        removed_to = self._parts.removed_topics.read().end_of(key[0])
+        return None if found is None or found.physical_offset < removed_to else found
+
+    def _counting(self, noted: NotedEnds) -> NotedEnds:
+        """Return the ends of queues without those that went with a topic that was deleted."""
+        removed = self._parts.removed_topics.read()
+        gone = {
+            key
+            for key, end in noted.ends.items()
+            if removed.ends and end.physical_offset < removed.end_of(key[0])
+        }
+        if not gone:
+            return noted
+        self.ends.forget(gone)
+        return noted._replace(ends={k: end for k, end in noted.ends.items() if k not in gone})
 
     def after_writing(self, key: QueueKey, start: int, end: QueueEnd) -> None:
         """See to it that entries from `start` on, just written, are in files that are there."""

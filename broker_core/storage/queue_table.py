@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,12 @@ class QueueTable:
                 table.clear()
             else:
                 table.pop(key, None)
+
+    def forget_topics(self, topics: Container[str]) -> None:
+        """Let go of the open files of all queues of some topics."""
+        for key in {*list(self._open), *list(self._open_ext)}:
+            if key[0] in topics:
+                self.forget(key)
 
     def removed(self) -> list[QueueKey]:
         """Return the queues that have a file open here which somebody removed."""

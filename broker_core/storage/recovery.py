@@ -77,7 +77,8 @@ class _Replay:
                 progress(self.end - self.start, total)
 
     def _dispatch(self, block: RecordBlock, file_start: int) -> None:
-        found = list(dispatches(block, file_start, self.parts.config))
+        removed = self.parts.removed_topics.read().ends
+        found = list(dispatches(block, file_start, self.parts.config, removed))
         if self.only is not None:
             found = [dispatch.narrowed(self._wanted_of(dispatch.topic)) for dispatch in found]
         for dispatch in found:

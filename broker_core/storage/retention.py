@@ -22,13 +22,16 @@ _HOUR_MS = 3_600_000
 _MOST_AT_ONCE = 10  # files, as Apache's broker deletes them
 
 
-def delete_expired(parts: StoreParts, end: int, now_ms: int) -> list[Path]:
+def delete_expired(
+    parts: StoreParts, end: int, now_ms: int, *, at_any_hour: bool = False
+) -> list[Path]:
     """Delete what has expired, by the clock and the disk. Call while holding the store's lock."""
     config = parts.config
     if config.retention_hours is None:
         return []
     used = _disk_used_ratio(parts.root)
-    in_hour = datetime.fromtimestamp(now_ms / 1000).hour == config.delete_when_hour
+    hour = datetime.fromtimestamp(now_ms / 1000).hour
+    in_hour = at_any_hour or hour == config.delete_when_hour
     forced = used >= config.disk_clean_forcibly_ratio
     if not (in_hour or used >= config.disk_max_used_ratio or forced):
         return []

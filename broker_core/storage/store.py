@@ -16,7 +16,6 @@ from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
     DiskFullError,
-    MetadataError,
     ReadOnlyStoreError,
     StoreClosedError,
     StoreLockedError,
@@ -51,6 +50,7 @@ from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
 from rocketpy.broker_core.storage.tail import TailState
+from rocketpy.broker_core.storage.topic_removal import TopicRemoval
 from rocketpy.broker_core.storage.writer import Writer
 from rocketpy.broker_core.store_path import store_path
 
@@ -124,8 +124,11 @@ class MessageStore(StoreContents):
 
     def _take_up(self, config: StoreConfig) -> None:
         self._open_parts(config)  # one process makes what is missing, the others find it
-        self._writer = Writer(self.parts, self._lock, self.clock, self._is_deleted)
+        self._removal = TopicRemoval(self.parts, self.topics, self.offsets, self.clock)
+        self._writer = Writer(self.parts, self._lock, self.clock, self._removal.was_deleted)
         self.parts.restore_queue = self._writer.restore_queue
+        self.parts.finish_removals = self._removal.finish
+        self._removal.finish()
         self._flusher = Flusher(self.parts)
         self._openers = Openers(self.root)
         try:
@@ -142,19 +145,9 @@ class MessageStore(StoreContents):
             recover(self.parts)
         self._writer.mark_open()
         with self._writer.owned() as state:
+            self._removal.cap(state.end)
             self._writer.queues.take_up(state.end, replayed=is_unclean)
         self.checkpoint()
-
-    def _is_deleted(self, topic: str) -> bool:
-        """Whether a topic was deleted, by Apache's broker: its settings and all of its queues."""
-        try:
-            known = self.topics.all()
-        except MetadataError:
-            return False
-        # Without the file all settings are lost, and nothing was deleted on purpose.
-        has_file = (self.root / CONFIG / TopicTable.FILE_NAME).exists()
-        has_queues = (self.parts.queues.folder / topic).exists()
-        return has_file and topic not in known and not has_queues
 
     def require_open(self) -> None:
         """Raise if the store was closed."""
@@ -176,6 +169,7 @@ class MessageStore(StoreContents):
         """Hold the store's lock."""
         self._require_own()
         with self._lock.held(self.parts.config.lock_timeout_s):
+            self._removal.finish()
             yield
 
     def create_topic(self, name: str, queues: int | None) -> TopicConfig:
@@ -207,6 +201,16 @@ class MessageStore(StoreContents):
         limit = self.parts.config.max_topic_length
         self.topics.put_many(configs, now_ms=self.clock.now_ms(), name_limit=limit)
         self._topic_cache.clear()
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic: settings, offsets of groups, queues. Durable; see topic_removal.py."""
+        self.require_open()
+        if self.read_only:
+            raise ReadOnlyStoreError(self.root, "delete a topic")
+        with self.locked(), self._writer.owned() as state:
+            self._flusher.flush_to(state.end)
+            self._removal.remove(name, state.end)
+            self._topic_cache.clear()
 
     def topic(self, name: str) -> TopicConfig | None:
         """Return a topic; what other processes change about it is seen within a second."""
@@ -305,11 +309,12 @@ class MessageStore(StoreContents):
         make_checkpoint(self.parts, self._flusher, state, ends)
         return state
 
-    def clean(self) -> list[Path]:
-        """Delete what retention no longer keeps."""
+    def clean(self, *, at_any_hour: bool = False) -> list[Path]:
+        """Delete what retention no longer keeps; expired files at their hour, unless told so."""
         self._require_own()
         with self._writer.owned() as state:
-            return delete_expired(self.parts, state.end, self.clock.now_ms())
+            now_ms = self.clock.now_ms()
+            return delete_expired(self.parts, state.end, now_ms, at_any_hour=at_any_hour)
 
     def close(self) -> None:
         """Make all durable; the last of all processes also marks the stop as clean.

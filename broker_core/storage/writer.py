@@ -54,6 +54,7 @@ class Writer:
         # Where queues end: true while the log ends where our last append left it.
         self._seen_end = -1
         self._queue_ends: dict[QueueKey, QueueEnd] = {}
+        self._removed = parts.removed_topics.read()  # what is cached here is as of it
 
     @contextmanager
     def owned(self) -> Iterator[TailState]:
@@ -64,11 +65,21 @@ class Writer:
     def _settled(self) -> TailState:
         if self.is_closed:  # by another thread, while this one waited for the lock
             raise StoreClosedError(self._parts.root)
+        if self._parts.removed_topics.read() is not self._removed:
+            self._take_up_removed()
         state, tail = self._parts.tail.read(), self._parts.tail
         if state is None or not self._parts.log.is_free(state.end) or tail.has_intent():
             self.mark_open()
             state = settle(self._parts, state)
         return state
+
+    def _take_up_removed(self) -> None:
+        """Finish what another left of a deletion; forget the queues of topics that are gone."""
+        if self._parts.finish_removals is not None:
+            self._parts.finish_removals()
+        self._parts.drop_removed()
+        self._queue_ends.clear()
+        self._removed = self._parts.removed_topics.read()
 
     def catch_up(self) -> TailState:
         """Write the index entries that sends left for later; return the end they go up to."""

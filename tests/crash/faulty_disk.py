@@ -55,6 +55,10 @@ class MakeFolder(NamedTuple):
     path: Path
 
 
+class RemoveFolder(NamedTuple):
+    path: Path
+
+
 class SyncFolder(NamedTuple):
     path: Path
 
@@ -66,7 +70,8 @@ class Note(NamedTuple):
     value: Any
 
 
-Operation = Write | Sync | Link | Unlink | MakeFolder | SyncFolder | Note
+Operation = Write | Sync | Link | Unlink | MakeFolder | RemoveFolder | SyncFolder | Note
+NameChange = Link | Unlink | MakeFolder | RemoveFolder
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,10 @@ class RecordingDisk(Disk):
             self.operations.append(MakeFolder(path.relative_to(self._root)))
         super().make_folder(path)
 
+    def remove_folder(self, path: Path) -> None:
+        self.operations.append(RemoveFolder(path.relative_to(self._root)))
+        super().remove_folder(path)
+
     def sync_folder(self, path: Path) -> None:
         if path.is_relative_to(self._root):
             self.operations.append(SyncFolder(path.relative_to(self._root)))
@@ -180,7 +189,7 @@ class PowerLoss:
         self._pending: dict[int, list[Write]] = {}
         self._names: dict[Path, int] = {}
         self._folders: set[Path] = {Path()}
-        self._pending_names: dict[Path, list[Link | Unlink | MakeFolder]] = {}
+        self._pending_names: dict[Path, list[NameChange]] = {}
 
     def apply(self, operation: Operation) -> None:
         match operation:
@@ -192,7 +201,7 @@ class PowerLoss:
             case Link(path, file, content):
                 self._content[file] = bytearray(content)
                 self._pending_names.setdefault(path.parent, []).append(operation)
-            case Unlink(path) | MakeFolder(path):
+            case Unlink(path) | MakeFolder(path) | RemoveFolder(path):
                 self._pending_names.setdefault(path.parent, []).append(operation)
             case SyncFolder(path):
                 for change in self._pending_names.pop(path, []):
@@ -211,7 +220,7 @@ class PowerLoss:
         }
         return Tree(files, frozenset(kept))
 
-    def _survivors(self, style: Style, rng: random.Random) -> Iterator[Link | Unlink | MakeFolder]:
+    def _survivors(self, style: Style, rng: random.Random) -> Iterator[NameChange]:
         for changes in self._pending_names.values():
             for change in changes:
                 if style is Style.KEPT or (style is not Style.LOST and rng.random() < 0.5):
@@ -253,7 +262,7 @@ def _put(content: bytearray, at: int, data: bytes) -> None:
     content[at : at + len(data)] = data
 
 
-def _rename(names: dict[Path, int], folders: set[Path], change: Link | Unlink | MakeFolder) -> None:
+def _rename(names: dict[Path, int], folders: set[Path], change: NameChange) -> None:
     match change:
         case Link(path, file):
             names[path] = file
@@ -261,3 +270,5 @@ def _rename(names: dict[Path, int], folders: set[Path], change: Link | Unlink | 
             names.pop(path, None)
         case MakeFolder(path):
             folders.add(path)
+        case RemoveFolder(path):
+            folders.discard(path)

@@ -24,7 +24,7 @@ from rocketpy.broker_core.codec.sys_flags import indexed, queued
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNameError
 from rocketpy.broker_core.metadata.names import RETRY_TOPIC_NAME_LIMIT, check_topic_name
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue
-from rocketpy.broker_core.storage.dispatch import Dispatch, dispatches
+from rocketpy.broker_core.storage.dispatch import REMOVED_QUEUE, Dispatch, dispatches
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.recovery import Progress
 from rocketpy.broker_core.storage.repair.mend import LogMender
@@ -68,7 +68,8 @@ class Rebuild:
             raise CorruptStoreError(folder, position, "the log was changed while it was repaired")
 
     def _dispatch(self, block: RecordBlock, file_start: int) -> None:
-        found = list(dispatches(block, file_start, self.parts.config))
+        removed = self.parts.removed_topics.read().ends
+        found = list(dispatches(block, file_start, self.parts.config, removed))
         self._note_padding(found)
         strays = dict(_nameless(block, file_start, found))
         for dispatch in found:
@@ -78,7 +79,7 @@ class Rebuild:
             self._replace(strays)
             kept = ~np.isin(block.starts + file_start, list(strays))
             block = block.take(np.flatnonzero(kept))
-            found = list(dispatches(block, file_start, self.parts.config))
+            found = list(dispatches(block, file_start, self.parts.config, removed))
         for dispatch in found:
             self._begin_queues(dispatch)
         for target in self.parts.targets:
@@ -203,7 +204,7 @@ def _is_padding(dispatch: Dispatch) -> npt.NDArray[np.bool_]:
 
 
 def _rows_by_queue(dispatch: Dispatch) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-    rows = np.flatnonzero(queued(dispatch.sys_flags))
+    rows = np.flatnonzero(queued(dispatch.sys_flags) & (dispatch.queue_ids != REMOVED_QUEUE))
     for queue_id in np.unique(dispatch.queue_ids[rows]).tolist():
         yield queue_id, rows[dispatch.queue_ids[rows] == queue_id]
 

@@ -73,6 +73,7 @@ class LackingMessages:
         None where it cannot be told which were.
         """
         is_clean, log_start = self._calm.is_clean(), self._parts.log.min_offset()
+        removed = self._parts.removed_topics.read()
         for name, found in self._runs.items():
             for run in sorted(found):
                 if run.physical_offset < log_start or not (is_clean or run.is_published):
@@ -82,7 +83,8 @@ class LackingMessages:
                 else:
                     topic, queue_id = name
                     is_deleted = known_topics is not None and topic not in known_topics
-                    if is_deleted and topic not in on_disk:
+                    is_removed = run.physical_offset < removed.end_of(topic)
+                    if is_removed or (is_deleted and topic not in on_disk):
                         continue
                     one = run.low == run.high
                     what = (

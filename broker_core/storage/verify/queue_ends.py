@@ -17,7 +17,10 @@ def check_queue_ends(parts: StoreParts, known_topics: Container[str] | None) -> 
         if path.exists():
             yield Problem("I14", path, 0, "does not match its check sum")
         return
+    removed = parts.removed_topics.read()
     for (topic, queue_id), expected in noted.ends.items():
+        if expected.physical_offset < removed.end_of(topic):
+            continue
         is_unknown = known_topics is not None and topic not in known_topics
         if is_unknown and not (parts.queues.folder / topic).exists():
             continue
