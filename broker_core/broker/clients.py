@@ -79,9 +79,7 @@ class ConsumerGroup:
 class Clients:
     """All clients of a broker. Used in the loop."""
 
-    def __init__(
-        self, *, steady_ms: Callable[[], int], notifies: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, *, steady_ms: Callable[[], int], notifies: Callable[[str], bool]) -> None:
         """Begin without clients; `notifies` says whether a group's members are told of changes."""
         self._steady_ms, self._notifies = steady_ms, notifies
         self._consumers: dict[str, ConsumerGroup] = {}
@@ -120,6 +118,14 @@ class Clients:
         turn = self._turns.get(group, 0)
         self._turns[group] = turn + 1
         return live[turn % len(live)]
+
+    def connection_of(self, client_id: str) -> Connection | None:
+        """Return the connection of a client that sends, by its id; None if it is not here."""
+        for members in self._producers.values():
+            for client in members.values():
+                if client.client_id == client_id and not client.connection.is_closed:
+                    return client.connection
+        return None
 
     # --- who comes --------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
+    CLUSTERING,
     ConsumerData,
     HeartbeatData,
     ProducerData,
@@ -82,10 +83,14 @@ class BrokerClient:
             await asyncio.wait_for(self._has_more.wait(), 20)
         return found
 
-    async def consume(self, group: str, *topics: str, **options: str) -> RemotingCommand:
-        """Send the heartbeat of a consumer; options are those of its group."""
+    async def consume(
+        self, group: str, *topics: str, message_model: str = CLUSTERING
+    ) -> RemotingCommand:
+        """Send the heartbeat of a consumer."""
         subscriptions = tuple(SubscriptionData(topic=topic, sub_version=1) for topic in topics)
-        data = ConsumerData(group_name=group, subscriptions=subscriptions, **options)
+        data = ConsumerData(
+            group_name=group, subscriptions=subscriptions, message_model=message_model
+        )
         return await self.beat(HeartbeatData(client_id=self.client_id, consumers=(data,)))
 
     async def produce(self, group: str) -> RemotingCommand:

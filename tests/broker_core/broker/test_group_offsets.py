@@ -11,6 +11,7 @@ from rocketpy.broker_core.broker.group_offsets import GroupOffsets
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import GroupNameError, TopicNameError
+from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.store import MessageStore
 
 CONFIG = StoreConfig(commit_log_file_size=1 << 20, index_slots=100, index_entries=400)
@@ -84,11 +85,12 @@ def test_all_groups_are_one_write_and_no_commits_are_none(
 ) -> None:
     written: list[Path] = []
     replace = type(store.disk).replace
-    monkeypatch.setattr(
-        type(store.disk),
-        "replace",
-        lambda disk, path, data: (written.append(path), replace(disk, path, data)),
-    )
+
+    def replace_and_note(disk: Disk, path: Path, data: bytes) -> None:
+        written.append(path)
+        replace(disk, path, data)
+
+    monkeypatch.setattr(type(store.disk), "replace", replace_and_note)
     offsets = GroupOffsets(store)
     for number in range(20):
         offsets.commit(f"group-{number}", "orders", 0, number)
