@@ -1,0 +1,328 @@
+"""A cluster as a client knows it: its name servers, its routes, and a connection to each server.
+
+L1  A name server that does not answer is passed over; the next one is asked, and first from then
+    on. An answer of one of them, good or bad, is the answer.
+L2  Routes and brokers are kept for a while, and asked for anew when a broker does not answer.
+L3  Connections are opened on use. A forked or unpickled copy opens its own.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.client.errors import NoBrokerError, refusal
+from rocketpy.broker_core.client.routes import TopicRoute, first_address, master_address
+from rocketpy.broker_core.errors import TopicNotFoundError
+from rocketpy.broker_core.net.blocking import BlockingConnection
+from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.broker_core.protocol.bodies.routes import (
+    BrokerData,
+    ClusterInfo,
+    TopicList,
+    TopicRouteData,
+)
+from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
+from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.requests.request import Request
+from rocketpy.broker_core.protocol.requests.routes import GetRoute
+
+_KEPT_S = 30.0  # as long as Apache's client keeps a route
+_IN_FLIGHT = 64  # requests to one server at a time
+
+
+def command_of(
+    request: Request, body: bytes | memoryview = b"", *, code: RequestCode | None = None
+) -> RemotingCommand:
+    """Return the command of a typed request; of several codes it has the first, unless told."""
+    return RemotingCommand(code or request.CODES[0], request.encode(), body)
+
+
+class Cluster:
+    """Asks the servers of one cluster. Used by one thread at a time; closed after use."""
+
+    def __init__(
+        self,
+        address: ClusterAddress | str,
+        *,
+        timeout_s: float = 5.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        if isinstance(address, str):
+            address = ClusterAddress.of_name_servers(address)
+        self.address, self.timeout_s, self._tls = address, timeout_s, tls
+        self._name_servers = list(address.name_servers)  # the one that answered last comes first
+        self._connections: dict[str, BlockingConnection] = {}
+        self._pid = os.getpid()
+        self._routes: dict[str, tuple[float, TopicRoute]] = {}
+        self._info: tuple[float, ClusterInfo] | None = None
+
+    def __repr__(self) -> str:
+        return f"<cluster {self.address}>"
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        if self._tls is not None:
+            raise TypeError("a cluster with TLS cannot be pickled: make one where it is used")
+        return _copy, (self.address, self.timeout_s)
+
+    def close(self) -> None:
+        """Close all connections; a later request opens them again."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # --- what name servers know -------------------------------------------------------------------
+
+    def route(self, topic: str, *, fresh: bool = False) -> TopicRoute:
+        """Return where a topic's queues are.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            ServerUnreachableError: no name server answers.
+        """
+        kept = self._routes.get(topic)
+        if not fresh and kept is not None and time.monotonic() - kept[0] < _KEPT_S:
+            return kept[1]
+        # Asked for standard JSON, servers of 4.9.4 and later quote the keys; we read both.
+        request = GetRoute(topic=topic, accept_standard_json_only=True)
+        answer = self._ask_name_servers(command_of(request))
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            self._routes.pop(topic, None)
+            raise TopicNotFoundError(topic, self.topics())
+        found = TopicRoute.of(topic, TopicRouteData.decode(_good(answer, self._name_server).body))
+        self._routes[topic] = time.monotonic(), found
+        return found
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics that brokers have registered, RocketMQ's own included."""
+        code = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+        answer = self.ask_name_server(RemotingCommand(code))
+        return sorted(set(TopicList.decode(answer.body).topic_list))
+
+    def info(self, *, fresh: bool = False) -> ClusterInfo:
+        """Return all brokers, and to which cluster each belongs."""
+        if fresh or self._info is None or time.monotonic() - self._info[0] >= _KEPT_S:
+            answer = self.ask_name_server(RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
+            self._info = time.monotonic(), ClusterInfo.decode(answer.body)
+        return self._info[1]
+
+    def masters(self, cluster: str | None = None) -> list[str]:
+        """Return the names of brokers that have a master: all, or those of one cluster.
+
+        Raises:
+            NoBrokerError: there is none, or no such cluster.
+        """
+        info = self.info()
+        clusters = info.cluster_addr_table
+        if cluster is not None and cluster not in clusters:
+            known = ", ".join(sorted(clusters)) or "none"
+            raise NoBrokerError(f"cluster {cluster!r}", f"{self.address} knows {known}")
+        wanted = set(info.broker_addr_table if cluster is None else clusters[cluster])
+        found = [name for name in sorted(wanted) if self._master(name)]
+        if not found:
+            raise NoBrokerError(str(self.address), "no broker is registered there; start one")
+        return found
+
+    def ask_name_server(self, command: RemotingCommand) -> RemotingCommand:
+        """Return the answer of the first name server that answers.
+
+        Raises:
+            ServerUnreachableError: none does.
+            ServerRefusedError: it refuses.
+        """
+        return _good(self._ask_name_servers(command), self._name_server)
+
+    @property
+    def _name_server(self) -> str:
+        return f"name server {self._name_servers[0]}"
+
+    def _ask_name_servers(self, command: RemotingCommand) -> RemotingCommand:
+        failed: list[ServerUnreachableError] = []
+        for server in [*self._name_servers]:
+            try:
+                answer = self.ask(server, command)
+            except ServerUnreachableError as error:
+                failed.append(error)
+                continue
+            self._name_servers.remove(server)
+            self._name_servers.insert(0, server)
+            return answer
+        if len(failed) == 1:
+            raise failed[0]
+        reasons = "; ".join(f"{each.address}: {each.reason}" for each in failed)
+        raise ServerUnreachableError(str(self.address), reasons) from failed[-1]
+
+    # --- brokers ----------------------------------------------------------------------------------
+
+    def ask_broker(
+        self, broker: str, command: RemotingCommand, *, timeout_s: float | None = None
+    ) -> RemotingCommand:
+        """Return the answer of a broker, the master if it has one.
+
+        One that does not answer is looked up again, and asked once more if it has moved.
+
+        Raises:
+            NoBrokerError: no such broker is registered.
+            ServerUnreachableError: it does not answer.
+            ServerRefusedError: it refuses.
+        """
+        return self.check(broker, self._once_more(broker, command, timeout_s))
+
+    def try_broker(self, broker: str, command: RemotingCommand) -> RemotingCommand:
+        """As ask_broker(), but the answer may have any code."""
+        return self._once_more(broker, command, None)
+
+    def ask_brokers(
+        self, commands: Iterable[tuple[str, RemotingCommand]]
+    ) -> list[tuple[str, RemotingCommand]]:
+        """Return the answers of brokers to many requests, in their order, whatever the codes.
+
+        They are in flight together. Ask so only what may be asked twice.
+
+        Raises:
+            NoBrokerError: a broker is not registered.
+            ServerUnreachableError: one does not answer.
+        """
+        asked = [*commands]
+        try:
+            return self._in_flight(asked)
+        except ServerUnreachableError:  # an idle connection that was closed, or a broker that moved
+            for name in {name for name, _ in asked}:
+                self.forget(name)
+            return self._in_flight(asked)
+
+    def _in_flight(
+        self, asked: Sequence[tuple[str, RemotingCommand]]
+    ) -> list[tuple[str, RemotingCommand]]:
+        connections = {name: self.connection(self.broker_address(name)) for name, _ in asked}
+        opaques: deque[tuple[str, int]] = deque()
+        answers: list[tuple[str, RemotingCommand]] = []
+
+        def read_oldest() -> None:
+            name, opaque = opaques.popleft()
+            answers.append((name, connections[name].read_answer(opaque)))
+
+        for name, command in asked:
+            opaques.append((name, connections[name].send_request(command)))
+            if len(opaques) == _IN_FLIGHT:
+                read_oldest()
+        while opaques:
+            read_oldest()
+        return answers
+
+    def check(self, broker: str, answer: RemotingCommand) -> RemotingCommand:
+        """Return an answer of a broker.
+
+        Raises:
+            ServerRefusedError: it says that something could not be done.
+        """
+        return _good(answer, f"broker {broker}")
+
+    def broker_address(self, broker: str) -> str:
+        """Return the address of a broker: of its master, or of a slave while there is none.
+
+        Raises:
+            NoBrokerError: no such broker is registered.
+        """
+        for is_fresh in (False, True):
+            data = self._broker(broker, fresh=is_fresh)
+            address = first_address(data) if data is not None else None
+            if address is not None:
+                return address
+        known = ", ".join(sorted(self.info().broker_addr_table)) or "none"
+        raise NoBrokerError(f"broker {broker!r}", f"{self.address} knows {known}")
+
+    def forget(self, broker: str) -> None:
+        """Have a broker and its routes asked for anew: it does not answer."""
+        self._info = None
+        kept = {
+            topic: each for topic, each in self._routes.items() if broker not in each[1].brokers
+        }
+        self._routes = kept
+
+    def _broker(self, name: str, *, fresh: bool) -> BrokerData | None:
+        return self.info(fresh=fresh).broker_addr_table.get(name)
+
+    def _master(self, name: str) -> str | None:
+        data = self._broker(name, fresh=False)
+        return master_address(data) if data is not None else None
+
+    def _once_more(
+        self, broker: str, command: RemotingCommand, timeout_s: float | None
+    ) -> RemotingCommand:
+        address = self.broker_address(broker)
+        try:
+            return self.ask(address, command, timeout_s=timeout_s)
+        except ServerUnreachableError:
+            self.forget(broker)
+            moved = self.broker_address(broker)
+            if moved == address:
+                raise
+            return self.ask(moved, command, timeout_s=timeout_s)
+
+    # --- connections ------------------------------------------------------------------------------
+
+    def ask(
+        self, address: str, command: RemotingCommand, *, timeout_s: float | None = None
+    ) -> RemotingCommand:
+        """Return the answer of the server at an address, whatever its code.
+
+        A connection that was opened earlier may have been closed meanwhile, as servers do with
+        idle ones: then a new one is tried. Ask so only what may be asked twice.
+
+        Raises:
+            ServerUnreachableError: there is none.
+        """
+        known = self._open(address)
+        if known is not None:
+            try:
+                return known.ask(command, timeout_s=timeout_s)
+            except ServerUnreachableError:
+                if known.is_late:
+                    raise
+        return self.connection(address).ask(command, timeout_s=timeout_s)
+
+    def connection(self, address: str) -> BlockingConnection:
+        """Return the connection to an address, opened if need be.
+
+        Raises:
+            ServerUnreachableError: nobody listens there.
+        """
+        known = self._open(address)
+        if known is None:
+            known = BlockingConnection(address, timeout_s=self.timeout_s, tls=self._tls)
+            self._connections[address] = known
+        return known
+
+    def _open(self, address: str) -> BlockingConnection | None:
+        if self._pid != os.getpid():  # forked: these are the parent's
+            self._pid = os.getpid()
+            self.close()
+        known = self._connections.get(address)
+        return None if known is None or known.is_closed else known
+
+
+def _copy(address: ClusterAddress, timeout_s: float) -> Cluster:
+    return Cluster(address, timeout_s=timeout_s)
+
+
+def _good(answer: RemotingCommand, server: str) -> RemotingCommand:
+    if answer.code != ResponseCode.SUCCESS:
+        raise refusal(server, answer)
+    return answer

@@ -1,0 +1,118 @@
+"""Messages to be sent: what a producer says of one, and how it is written for a broker.
+
+A message may be sent alone, or with others of its queue in one batch. Batches carry neither
+delays nor compressed bodies, as with Apache's producer; an empty message can be sent in a batch
+only, so a lonely one is a batch of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rocketpy.broker_core.codec.compression import deflate
+from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.intake.single import message_properties
+from rocketpy.broker_core.message import join_properties
+from rocketpy.broker_core.property_names import DELAY, TIMER_DELIVER_MS, UNIQ_KEY
+from rocketpy.broker_core.protocol.bodies.batches import join_batch
+
+MOST_PROPERTIES_BYTES = 32_767
+_BATCH_HEAD_BYTES = 22  # of a message in a batch, besides its body and its properties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDraft:
+    """A message before it is sent. `deliver_at_ms` is a time in ms since 1970."""
+
+    body: bytes
+    tags: str | None = None
+    keys: str | Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    queue_id: int | None = None
+    sharding_key: str | None = None
+    flag: int = 0
+    delay_level: int = 0
+    deliver_at_ms: int | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is to be delivered later."""
+        return bool(self.delay_level) or self.deliver_at_ms is not None
+
+    def all_properties(self) -> dict[str, str]:
+        """Return its properties, with a new unique key if it has none.
+
+        Raises:
+            MessageRefusedError: they cannot be sent.
+        """
+        if self.delay_level and self.deliver_at_ms is not None:
+            raise MessageRefusedError("deliver_at", "there is a delay_level too: give one of them")
+        if self.delay_level < 0:
+            raise MessageRefusedError(f"delay_level={self.delay_level}", "levels begin with 1")
+        named = message_properties(self.tags, self.keys, self.properties, self.sharding_key)
+        if self.delay_level:
+            named[DELAY] = str(self.delay_level)
+        if self.deliver_at_ms is not None:
+            named[TIMER_DELIVER_MS] = str(self.deliver_at_ms)
+        return named
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenMessage:
+    """A message as its bytes go out."""
+
+    draft: MessageDraft
+    uniq_key: str
+    properties: bytes
+
+    @classmethod
+    def of(cls, draft: MessageDraft, most_bytes: int) -> WrittenMessage:
+        """Write a message.
+
+        Raises:
+            MessageRefusedError: it is too large, or its properties cannot be sent.
+        """
+        named = draft.all_properties()
+        properties = join_properties(named)
+        if len(properties) > MOST_PROPERTIES_BYTES:
+            raise MessageRefusedError(
+                "properties", f"{len(properties)} bytes of them; {MOST_PROPERTIES_BYTES} fit"
+            )
+        if len(draft.body) > most_bytes:
+            raise MessageRefusedError(
+                "body",
+                f"{len(draft.body)} bytes are more than the {most_bytes} that a broker takes",
+            )
+        return cls(draft, named[UNIQ_KEY], properties)
+
+    @property
+    def batch_bytes(self) -> int:
+        """How much of a batch it takes."""
+        return _BATCH_HEAD_BYTES + len(self.draft.body) + len(self.properties)
+
+    def stored(self, compress_over: int | None) -> tuple[bytes, int]:
+        """Return the body as it is sent alone, and the sysFlag that says how."""
+        body = self.draft.body
+        if compress_over is None or len(body) < compress_over:
+            return body, 0
+        return deflate(body, "zlib")
+
+
+def batch_body(messages: Sequence[WrittenMessage]) -> bytes:
+    """Return the body of a batch."""
+    return join_batch((each.draft.flag, each.draft.body, each.properties) for each in messages)
+
+
+def cut(messages: Sequence[WrittenMessage], most_bytes: int) -> Iterator[list[WrittenMessage]]:
+    """Yield messages, in their order, in batches of a size that brokers take."""
+    batch: list[WrittenMessage] = []
+    size = 0
+    for message in messages:
+        if batch and size + message.batch_bytes > most_bytes:
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += message.batch_bytes
+    if batch:
+        yield batch

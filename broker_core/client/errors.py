@@ -1,0 +1,123 @@
+"""What a cluster says when it does not do what it is asked, as errors of ours: one table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.command import RemotingCommand
+
+
+class ServerRefusedError(RocketPyError):
+    """Is raised when a broker or a name server refuses a request: says which, why, what to do."""
+
+    def __init__(self, server: str, code: int, remark: str) -> None:
+        super().__init__(server, code, remark)
+        self.server, self.code, self.remark = server, code, remark
+
+    def __str__(self) -> str:
+        try:
+            name = ResponseCode(self.code).name
+        except ValueError:
+            name = "a code that we do not know"
+        why = f": {self.remark.strip()}" if self.remark.strip() else ""
+        return f"{self.server} refuses it (code {self.code}, {name}){why}; {self.remedy}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return _meaning(self.code).remedy
+
+
+class ServerBusyError(ServerRefusedError):
+    """Is raised when a server has too much to do now, or stops: the same may succeed later."""
+
+    retriable = True
+
+
+class AccessRefusedError(ServerRefusedError):
+    """Is raised when a topic, a group or a broker is closed for what is asked."""
+
+
+class FilterRefusedError(ServerRefusedError):
+    """Is raised when a broker cannot understand a filter, or does not filter so."""
+
+
+class MissingThereError(ServerRefusedError):
+    """Is raised when a broker does not know the topic or the group that a request names."""
+
+
+class NoBrokerError(RocketPyError):
+    """Is raised when a cluster has no broker that could do what is asked."""
+
+    retriable = True
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what, self.reason = what, reason
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"
+
+
+class FolderOnlyError(RocketPyError):
+    """Is raised when a cluster is asked for what can be done with the folder of a store only."""
+
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(what, instead)
+        self.what, self.instead = what, instead
+
+    def __str__(self) -> str:
+        return f"{self.what} is only possible with the folder of a store; {self.instead}"
+
+
+class _Meaning(NamedTuple):
+    error: type[ServerRefusedError]
+    remedy: str
+
+
+_LATER = "try again in a moment"
+_DEFAULT = _Meaning(ServerRefusedError, "its log says more")
+_MEANINGS: dict[int, _Meaning] = {
+    ResponseCode.SYSTEM_BUSY: _Meaning(ServerBusyError, _LATER),
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: _Meaning(
+        ServerRefusedError, "it is of a version that cannot do it"
+    ),
+    ResponseCode.MESSAGE_ILLEGAL: _Meaning(
+        ServerRefusedError, "make the message, its properties or its topic's name smaller"
+    ),
+    ResponseCode.SERVICE_NOT_AVAILABLE: _Meaning(
+        ServerBusyError, "it stops, or its disk is full: look at it, then try again"
+    ),
+    ResponseCode.NO_PERMISSION: _Meaning(
+        AccessRefusedError,
+        "'rocketpy topic describe' shows a topic's access, 'rocketpy topic update --perm' sets it",
+    ),
+    ResponseCode.TOPIC_NOT_EXIST: _Meaning(
+        MissingThereError, "make it with 'rocketpy topic create'"
+    ),
+    ResponseCode.SUBSCRIPTION_PARSE_FAILED: _Meaning(FilterRefusedError, "mend the filter"),
+    ResponseCode.SUBSCRIPTION_NOT_EXIST: _Meaning(
+        MissingThereError, "a consumer subscribes with its heartbeats: send one"
+    ),
+    ResponseCode.SUBSCRIPTION_NOT_LATEST: _Meaning(ServerBusyError, _LATER),
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: _Meaning(
+        MissingThereError, "make it with 'rocketpy group create'"
+    ),
+    ResponseCode.FILTER_DATA_NOT_EXIST: _Meaning(
+        FilterRefusedError, "send a heartbeat with the subscription first"
+    ),
+    ResponseCode.FILTER_DATA_NOT_LATEST: _Meaning(FilterRefusedError, _LATER),
+    ResponseCode.FLOW_CONTROL: _Meaning(ServerBusyError, "ask less often"),
+    ResponseCode.GO_AWAY: _Meaning(ServerBusyError, "it stops: ask another one"),
+}
+
+
+def _meaning(code: int) -> _Meaning:
+    return _MEANINGS.get(code, _DEFAULT)
+
+
+def refusal(server: str, answer: RemotingCommand) -> ServerRefusedError:
+    """Return the error that an answer means."""
+    return _meaning(answer.code).error(server, answer.code, answer.remark or "")

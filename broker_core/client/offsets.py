@@ -1,0 +1,105 @@
+"""Offsets in a cluster: the ends of queues, what was stored when, and how far groups have read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rocketpy.broker_core.client.cluster import Cluster, command_of
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.requests.offsets import (
+    GetMaxOffset,
+    GetMinOffset,
+    QueryConsumerOffset,
+    SearchOffset,
+    UpdateConsumerOffset,
+)
+from rocketpy.broker_core.protocol.requests.request import OffsetAnswer, Request
+
+
+class ClusterOffsets:
+    """The offsets of one cluster. Each call asks for all its queues at once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def ranges(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, tuple[int, int]]:
+        """Return the first offset of each queue, and its end."""
+        firsts = self._offsets(
+            queues, [GetMinOffset(topic=each.topic, queue_id=each.queue_id) for each in queues]
+        )
+        ends = self._offsets(
+            queues, [GetMaxOffset(topic=each.topic, queue_id=each.queue_id) for each in queues]
+        )
+        return {queue: (firsts[queue], max(ends[queue], firsts[queue])) for queue in queues}
+
+    def by_time(self, queues: Sequence[MessageQueue], time_ms: int) -> dict[MessageQueue, int]:
+        """Return of each queue the offset of the first message stored at a time or later."""
+        return self._offsets(
+            queues,
+            [
+                SearchOffset(
+                    topic=each.topic,
+                    queue_id=each.queue_id,
+                    timestamp=time_ms,
+                    boundary_type="LOWER",
+                )
+                for each in queues
+            ],
+        )
+
+    def committed(self, group: str, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
+        """Return where a group reads on, without the queues that it never committed."""
+        return self._offsets(
+            queues,
+            [
+                QueryConsumerOffset(
+                    consumer_group=group,
+                    topic=each.topic,
+                    queue_id=each.queue_id,
+                    set_zero_if_not_found=False,  # 4.x does not know it, and may say 0
+                )
+                for each in queues
+            ],
+        )
+
+    def commit(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Note where a group reads on; brokers make it durable within seconds.
+
+        Raises:
+            ServerRefusedError: a broker does not know the group, or the topic.
+        """
+        commands = [
+            (
+                queue.broker,
+                command_of(
+                    UpdateConsumerOffset(
+                        consumer_group=group,
+                        topic=queue.topic,
+                        queue_id=queue.queue_id,
+                        commit_offset=queue_offset,
+                    )
+                ),
+            )
+            for queue, queue_offset in offsets.items()
+        ]
+        for broker, answer in self._cluster.ask_brokers(commands):
+            self._cluster.check(broker, answer)
+
+    def _offsets(
+        self, queues: Iterable[MessageQueue], requests: Iterable[Request]
+    ) -> dict[MessageQueue, int]:
+        asked = [*zip(queues, requests, strict=True)]
+        commands = [(queue.broker, command_of(request)) for queue, request in asked]
+        found = {}
+        for (queue, _), (broker, answer) in zip(
+            asked, self._cluster.ask_brokers(commands), strict=True
+        ):
+            if answer.code != ResponseCode.QUERY_NOT_FOUND:
+                found[queue] = _offset(self._cluster.check(broker, answer))
+        return found
+
+
+def _offset(answer: RemotingCommand) -> int:
+    return OffsetAnswer.decode(answer.fields).offset
