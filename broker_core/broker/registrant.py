@@ -44,10 +44,11 @@ def topic_table(broker: Broker) -> TopicSettingsTable:
             state_version=version["stateVersion"],
             timestamp=version["timestamp"],
         ),
-        topics={name: _settings(config, mask) for name, config in topics.items()},
+        topics={name: topic_settings(config, mask) for name, config in topics.items()},
     )
 
 
-def _settings(config: TopicConfig, mask: int) -> TopicSettings:
+def topic_settings(config: TopicConfig, mask: int = 7) -> TopicSettings:
+    """Return the settings of a topic as bodies have them."""
     values = {name: getattr(config, name) for name in _NAMES}
     return TopicSettings(**{**values, "perm": config.perm & mask})

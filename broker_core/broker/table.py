@@ -16,6 +16,7 @@ from rocketpy.broker_core.broker.handlers import (
     resetting,
     sending,
     sending_back,
+    topics,
     transactions,
 )
 from rocketpy.broker_core.net.service import Handler
@@ -59,6 +60,7 @@ from rocketpy.broker_core.protocol.requests.sending import (
     SendMessageBack,
     SendMessageV1,
 )
+from rocketpy.broker_core.protocol.requests.topics import CreateTopic, GetTopic
 from rocketpy.broker_core.protocol.requests.transactions import EndTransaction
 
 HANDLERS: Mapping[int, Handler] = {
@@ -74,6 +76,7 @@ HANDLERS: Mapping[int, Handler] = {
     RequestCode.SEND_REPLY_MESSAGE_V2: Handler(replies.reply, SendMessage),
     RequestCode.END_TRANSACTION: Handler(transactions.end, EndTransaction),
     RequestCode.PULL_MESSAGE: Handler(pulling.pull, PullMessage),
+    RequestCode.LITE_PULL_MESSAGE: Handler(pulling.pull, PullMessage),
     # --- offsets ----------------------------------------------------------------------------------
     RequestCode.QUERY_CONSUMER_OFFSET: Handler(
         offsets.consumer_offset, QueryConsumerOffset, blocks=True
@@ -140,5 +143,7 @@ HANDLERS: Mapping[int, Handler] = {
         progress.broker_consume_stats, GetBrokerConsumeStats
     ),
     # --- topics -----------------------------------------------------------------------------------
+    RequestCode.UPDATE_AND_CREATE_TOPIC: Handler(topics.create_topic, CreateTopic, blocks=True),
+    RequestCode.GET_TOPIC_CONFIG: Handler(topics.get_topic, GetTopic),
     # --- the broker itself ------------------------------------------------------------------------
 }
