@@ -1,11 +1,16 @@
 """Apache's own integration tests of 4.9.7, run against a cluster that is not in their JVM.
 
 Their base class is replaced by ours (java/suite/BaseConf.java), which takes the addresses of a
-`Target`. Two classes of the jar are left out: they look inside a broker of their own.
+`Target` of two brokers. Two classes of the jar are left out: they look inside a broker of their
+own. By hand, against any running cluster:
+
+    python -m tests.interop.apache_suite 127.0.0.1:9876 DefaultCluster broker-a,broker-b \\
+        smoke.NormalMessageSendAndRecvIT client.producer.order.OrderMsgIT
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import tempfile
@@ -21,6 +26,7 @@ from tests.interop.java_process import java_command
 
 JVM_TIMEOUT_S = 1800.0
 LOG_TAIL_CHARACTERS = 3000
+ENDED_WELL = "ended with 0"
 PACKAGE = "org.apache.rocketmq.test."
 
 WITHOUT_TESTS = frozenset({"client.consumer.broadcast.BaseBroadCastIT"})
@@ -98,9 +104,21 @@ def _run_jvm(target: Target, class_names: Sequence[str]) -> list[SuiteResult]:
             printed, ending = _finish(command, home=home, errors=sink.fileno())
         results = [_parsed(line) for line in printed.splitlines() if line.startswith("{")]
         tail = errors.read_text("utf-8", "replace")[-LOG_TAIL_CHARACTERS:]
+    return results + [
+        SuiteResult(
+            name, "", "failed", 0.0, f"its JVM {ending} before this class was done:\n{tail}"
+        )
+        for name in _unfinished(class_names, results, is_cut=ending != ENDED_WELL)
+    ]
+
+
+def _unfinished(
+    class_names: Sequence[str], results: Sequence[SuiteResult], *, is_cut: bool
+) -> list[str]:
+    """Return the classes without results, and that of the last result if its JVM was cut short."""
     seen = {result.class_name for result in results}
-    text = f"its JVM {ending} before this class had run:\n{tail}"
-    return results + [SuiteResult(n, "", "failed", 0.0, text) for n in class_names if n not in seen]
+    last = [results[-1].class_name] if results and is_cut else []
+    return last + [name for name in class_names if name not in seen]
 
 
 def _finish(command: Sequence[str], *, home: str, errors: int) -> tuple[str, str]:
@@ -129,3 +147,25 @@ def _parsed(line: str) -> SuiteResult:
         seconds=values["seconds"],
         text=values["text"],
     )
+
+
+def main() -> None:
+    """Run test classes, all of them if none is named, and print how their tests went."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--per-jvm", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("namesrv_addr")
+    parser.add_argument("cluster")
+    parser.add_argument("broker_names", help="two, with a comma between them")
+    parser.add_argument("classes", nargs="*")
+    given = parser.parse_args()
+    target = Target(given.namesrv_addr, given.cluster, tuple(given.broker_names.split(",")))
+    names = given.classes or suite_classes()
+    for result in run_suite(target, names, per_jvm=given.per_jvm, at_once=given.at_once):
+        print(f"{result.outcome:7} {result.seconds:6.1f} s  {result.class_name}.{result.method}")
+        if result.text:
+            print(result.text)
+
+
+if __name__ == "__main__":
+    main()

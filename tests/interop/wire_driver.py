@@ -1,11 +1,14 @@
 """Real Java clients, played in named scenarios against a cluster: java/wire/WireDriver.java.
 
 One JVM plays all scenarios that a run asks for, several at once: most of them wait for something
-most of the time. Each has topics and groups of its own.
+most of the time. Each has topics and groups of its own. By hand, against any running cluster:
+
+    python -m tests.interop.wire_driver --client 4.9.7 127.0.0.1:9876 DefaultCluster sync_send query
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import tempfile
@@ -27,12 +30,13 @@ LOG_TAIL_CHARACTERS = 4000
 
 # In the order of the driver's table; a test holds the two lists to each other.
 SCENARIOS = (
+    "reset_by_time",
     "rebalance_kill",
     "transactions",
     "retry_to_dead_letter",
     "delay_levels",
     "timer_recall",
-    "reset_by_time",
+    "lite_pull_subscribe",
     "trace",
     "rebalance_join",
     "rebalance_leave",
@@ -50,7 +54,6 @@ SCENARIOS = (
     "compressed_body",
     "refusals",
     "pull_by_offset",
-    "lite_pull_subscribe",
     "lite_pull_assign",
     "long_polling",
     "query",
@@ -133,3 +136,29 @@ def _finish(command: Sequence[str], *, home: Path) -> str:
             process.kill()
             process.wait()
     return f"ended with {process.returncode}"
+
+
+def main() -> None:
+    """Play scenarios, all of them if none is named, and print how they went."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--client", choices=CLIENT_VERSIONS, default=VERSION)
+    parser.add_argument("--at-once", type=int, default=AT_ONCE)
+    parser.add_argument("namesrv_addr")
+    parser.add_argument("cluster")
+    parser.add_argument("scenarios", nargs="*")
+    given = parser.parse_args()
+    results = play(
+        Target(given.namesrv_addr, given.cluster, ()),
+        given.scenarios or scenarios_of(given.client),
+        client_version=given.client,
+        at_once=given.at_once,
+    )
+    for result in results.values():
+        outcome = "passed" if result.passed else "FAILED"
+        print(f"{result.scenario:22} {outcome} {result.seconds:5.1f} s  {result.saw}")
+        if result.failure:
+            print(result.failure)
+
+
+if __name__ == "__main__":
+    main()

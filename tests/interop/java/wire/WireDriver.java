@@ -32,12 +32,13 @@ public final class WireDriver {
     /** Returns all scenarios; those that wait longest come first, so that none is left at the end. */
     static Map<String, Scenario> scenarios() {
         Map<String, Scenario> all = new LinkedHashMap<>();
+        all.put("reset_by_time", Administration::resetByTime);
         all.put("rebalance_kill", Balance::kill);
         all.put("transactions", Transactions::endings);
         all.put("retry_to_dead_letter", Redelivery::deadLetter);
         all.put("delay_levels", Redelivery::delayLevels);
         Version.scenarios(all);
-        all.put("reset_by_time", Administration::resetByTime);
+        all.put("lite_pull_subscribe", Pulling::liteSubscribe);
         all.put("trace", Administration::trace);
         all.put("rebalance_join", Balance::join);
         all.put("rebalance_leave", Balance::leave);
@@ -55,7 +56,6 @@ public final class WireDriver {
         all.put("compressed_body", Sending::compressed);
         all.put("refusals", Sending::refused);
         all.put("pull_by_offset", Pulling::byOffset);
-        all.put("lite_pull_subscribe", Pulling::liteSubscribe);
         all.put("lite_pull_assign", Pulling::liteAssign);
         all.put("long_polling", Pulling::longPolling);
         all.put("query", Administration::query);
