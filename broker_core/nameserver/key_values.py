@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.metadata.config_file import Replaces
 from rocketpy.broker_core.protocol import java_json
 
 ORDER_TOPICS = "ORDER_TOPIC_CONFIG"  # the namespace of topics whose order is kept across brokers
@@ -32,13 +32,6 @@ class KeyValueFileError(RocketPyError):
             f"{self.path} does not hold the values of a name server ({self.reason}); put it right, "
             "or move it away to begin without any"
         )
-
-
-class Replaces(Protocol):
-    """What the values need of the disk."""
-
-    def replace(self, path: Path, data: bytes) -> None:
-        """Replace the file at `path` by `data`: whole or not at all, and durable on return."""
 
 
 class KeyValues:

@@ -1,4 +1,4 @@
-"""The name server: a table of routes, some values, and the server that asks for them reach.
+"""The name server: a table of routes, some values, and the server that brokers and clients reach.
 
 Several may run side by side: they know nothing of each other, brokers register with every one.
 All state belongs to the loop's thread, but for the values, whose file is written in a thread.
@@ -63,7 +63,12 @@ class NameServer:
         settings = self.settings
         path = settings.kv_config_path
         self.key_values = KeyValues(Path(path) if path else None, self._disk)
-        listening = bind(settings.bind_address, settings.listen_port)
+        try:
+            listening = bind(settings.bind_address, settings.listen_port)
+        except OSError as cause:
+            where = Host(settings.bind_address, settings.listen_port)
+            reason = f"cannot listen on {where}: {cause.strerror}; give another address or port"
+            raise OSError(cause.errno, reason) from cause
         self.host = Host(settings.bind_address, listening.getsockname()[1])
         self._pool = ThreadPoolExecutor(1, "rocketpy-namesrv")
         self._changing = asyncio.Lock()

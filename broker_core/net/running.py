@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import uvloop
 
 
-class Serves(Protocol):
+class Startable(Protocol):
     """A name server, or a broker."""
 
     async def start(self) -> None:
@@ -20,7 +20,7 @@ class Serves(Protocol):
         """Serve no longer."""
 
 
-def run(server: Serves, ready: Callable[[], None]) -> None:
+def run(server: Startable, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM, or Ctrl-C; `ready` is called once it serves.
 
     A second signal while it stops ends it at once.
@@ -41,7 +41,7 @@ def _run(work: Coroutine[Any, Any, signal.Signals]) -> signal.Signals:
         loop.close()
 
 
-async def _serve(server: Serves, ready: Callable[[], None]) -> signal.Signals:
+async def _serve(server: Startable, ready: Callable[[], None]) -> signal.Signals:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[signal.Signals] = loop.create_future()
 
