@@ -1,7 +1,8 @@
 """Op messages: which half messages are done. Pure.
 
 One lies in Apache's op topic, in the queue with the same id as that of the half messages it names.
-Its body is their queue offsets: `0,1,2,` since 5.0, a single `7` before.
+Its body is their queue offsets. Brokers of 5.x write `0,1,2,` and read both forms; those of 4.9
+write and read a single number only: `7`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ REMOVAL = "d"  # the tag; there is no other
 def op_messages(
     queue_id: int, half_offsets: Sequence[int], *, limit: int, now_ms: int, config: StoreConfig
 ) -> Iterator[Message]:
-    """Yield the messages that say that half messages are done, each of about `limit` bytes."""
-    words = [f"{offset}," for offset in half_offsets]
+    """Yield the messages that say that half messages are done.
+
+    With a `limit` they have the form of 5.x, each of about so many bytes; without one that of 4.9.
+    """
+    words = [f"{offset}," if limit else str(offset) for offset in half_offsets]
     per_message = max(1, limit // max(map(len, words), default=1))
     for first in range(0, len(words), per_message):
         yield Message(

@@ -12,4 +12,6 @@ class TransactionSettings:
     timeout_ms: int = 6_000  # [transactionTimeOut]: a younger transaction is not asked for
     check_max: int = 15  # [transactionCheckMax]: how often a producer is asked
     check_interval_ms: int = 30_000  # [transactionCheckInterval]: for whoever calls the checker
-    op_body_limit: int = 4_096  # [transactionOpMsgMaxSize]: bytes of one op message
+    # [transactionOpMsgMaxSize]: bytes of one op message. 0: one for each half message; brokers of
+    # 4.9 understand no others, and would ask for all that we ended.
+    op_body_limit: int = 0

@@ -104,7 +104,7 @@ def test_ended_ones_are_passed_and_progress_is_noted_for_apaches_broker(world: W
     world.transactions.end(end_of(halves[2], ROLLBACK))
     assert world.round(7_000) == CheckSummary(done=2, asked=1)
     assert world.progress() == (3, 2)  # the op message of this round's copies is needed no more
-    assert bodies(world.store, OP) == ["0,", "2,", "1,"]
+    assert bodies(world.store, OP) == ["0", "2", "1"]
 
 
 def test_a_young_one_holds_up_those_after_it(world: World) -> None:
@@ -160,7 +160,7 @@ def test_many_are_gone_through_part_by_part(world: World, monkeypatch: pytest.Mo
     world.transactions.end_all([end_of(half, COMMIT) for half in halves[10:40]])
     assert world.round(7_000) == CheckSummary(done=30, asked=20)
     assert len(world.asked) == 20
-    assert world.progress() == (50, 3)
+    assert world.progress()[0] == 50
     assert len(list(open_transactions(world.store))) == 20
 
 
@@ -168,9 +168,11 @@ def test_large_ones_are_gone_through_part_by_part(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checker_module, "MOST_BYTES", 1000)
+    settings = TransactionSettings(op_body_limit=4096)
+    world.checker = TransactionChecker(world.store, settings, world.ask)
     world.transactions.prepare([message("x" * 600 + str(n)) for n in range(9)])
     assert world.round(7_000) == CheckSummary(asked=9)
-    assert len(bodies(world.store, OP)) == 5
+    assert bodies(world.store, OP) == ["0,1,", "2,3,", "4,5,", "6,7,", "8,"]
 
 
 def test_what_is_ended_while_a_round_plans_is_not_copied(

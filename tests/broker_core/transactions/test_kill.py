@@ -103,7 +103,7 @@ def in_child(root: Path, now_ms: int, disk: KillingDisk, work: Work) -> bool:
 
 def disks(operations: int) -> Iterator[TearingDisk]:
     """Yield disks on which processes die at each of so many operations, if they come so far."""
-    for part in (0.5, 0.9):
+    for part in (0.4, 0.9):
         yield from (TearingDisk(kill_at, part) for kill_at in range(1, operations + 1))
 
 

@@ -21,6 +21,11 @@ def test_an_op_message_is_as_apaches_broker_writes_it() -> None:
     assert written.sys_flag == 0
 
 
+def test_each_half_message_has_its_own_for_brokers_of_4_9() -> None:
+    written = op_messages(0, [0, 1, 22], limit=0, now_ms=5, config=CONFIG)
+    assert [each.stored_body for each in written] == [b"0", b"1", b"22"]
+
+
 def test_many_offsets_are_divided_among_op_messages() -> None:
     written = list(op_messages(0, range(2000), limit=100, now_ms=0, config=CONFIG))
     assert max(len(each.stored_body) for each in written) <= 100

@@ -67,7 +67,7 @@ def test_a_commit_adds_the_message_and_says_that_its_half_message_is_done(
     assert ending.committed.physical_offset == committed.physical_offset
     assert (committed.stored_body, committed.queue_id, committed.sys_flag) == (b"m1", 3, 8)
     assert committed.prepared_transaction_offset == half.physical_offset
-    assert [each.stored_body for each in stored(store, OP)] == [b"1,"]
+    assert [each.stored_body for each in stored(store, OP)] == [b"1"]
     assert open_bodies(store) == ["m0"]
 
 
@@ -181,8 +181,16 @@ def test_many_are_ended_in_one_append(store: MessageStore, transactions: Transac
     assert [each.is_new for each in endings] == [True, True, False, False, True]
     assert [each.committed is not None for each in endings] == [True, False, False, False, True]
     assert bodies(store) == ["m0", "m3"]
-    assert bodies(store, OP) == ["0,1,3,"]
+    assert bodies(store, OP) == ["0", "1", "3"]
     assert open_bodies(store) == ["m2"]
+
+
+def test_one_op_message_may_name_all_of_them(store: MessageStore) -> None:
+    transactions = Transactions(store, TransactionSettings(op_body_limit=4096))
+    halves = transactions.prepare([message(f"m{n}") for n in range(3)])
+    transactions.end_all([end_of(half, ROLLBACK) for half in halves])
+    assert bodies(store, OP) == ["0,1,2,"]
+    assert open_bodies(store) == []
 
 
 def test_a_topic_that_is_gone_is_made_again(
