@@ -189,9 +189,9 @@ class Broker:
         an empty place at storePathRootDir.
         """
         with self.service.paused():
-            self.waiting_pulls.stop()
-            await self.appender.drained()
             await self._server.answered(_RENEWAL_WAIT_S)
+            await self.appender.drained()
+            self.waiting_pulls.stop()
             await self.transactions.stop()
             await self._stop_services()
             await self.in_pool(self.store.close)
@@ -200,7 +200,7 @@ class Broker:
             await self._make_parts()
             self._start_services()
             self.topics.when_changed(self.registration.changed)
-            self.registration.changed()
+        await self.registration.now()
 
     async def in_pool(self, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """Run what may block in a thread."""

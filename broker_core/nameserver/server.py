@@ -23,6 +23,7 @@ from rocketpy.broker_core.nameserver.table import HANDLERS
 from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.server import Server, bind
 from rocketpy.broker_core.net.service import Service
+from rocketpy.broker_core.net.tls import server_context
 from rocketpy.broker_core.storage.disk import Disk
 
 log = logging.getLogger(__name__)
@@ -59,9 +60,11 @@ class NameServer:
         Raises:
             OSError: the port is taken, or the address is not of this machine.
             KeyValueFileError: the file of the values cannot be understood.
+            TlsError: TLS cannot be served as the settings have it.
         """
         settings = self.settings
         path = settings.kv_config_path
+        context = server_context(settings.tls)
         self.key_values = KeyValues(Path(path) if path else None, self._disk)
         try:
             listening = bind(settings.bind_address, settings.listen_port)
@@ -76,6 +79,8 @@ class NameServer:
             Service(self, HANDLERS, self._pool),
             [listening],
             idle_s=settings.server_channel_max_idle_time_seconds,
+            tls=context,
+            tls_mode=settings.tls.mode,
         )
         self._server.start()
         self._scanning = asyncio.get_running_loop().create_task(self._scan())

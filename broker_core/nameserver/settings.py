@@ -1,8 +1,8 @@
 """The settings of a name server: `namesrv.conf`, by RocketMQ's own property names.
 
-The name of a property is that of the attribute in camel case. Apache's properties that have no
-meaning here (sizes of thread pools and buffers) are known, kept and shown; so are those that
-nobody knows, which whoever starts the server tells.
+The name of a property is that of the attribute in camel case, unless the field gives another one.
+Apache's properties that have no meaning here (sizes of thread pools and buffers) are known, kept
+and shown; so are those that nobody knows, which whoever starts the server tells.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.net.tls import TlsSettings
 
 # Of Apache's NamesrvConfig and NettyServerConfig: how its threads and buffers are laid out.
 WITHOUT_MEANING = frozenset(
@@ -36,6 +37,11 @@ NOT_SUPPORTED = frozenset(
 )
 _UNCHANGEABLE = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
 _OTHERS = "others"
+_PROPERTY = "property"
+
+
+def _named(name: str, default: Any) -> Any:
+    return field(default=default, metadata={_PROPERTY: name})
 
 
 class NameServerSettingError(RocketPyError):
@@ -65,6 +71,13 @@ class NameServerSettings:
     enable_topic_list: bool = True
     delete_topic_with_broker_registration: bool = False
     server_channel_max_idle_time_seconds: int = 120
+    tls_server_mode: str = _named("tls.server.mode", "permissive")
+    tls_test_mode_enable: bool = _named("tls.test.mode.enable", False)
+    tls_server_key_path: str = _named("tls.server.keyPath", "")
+    tls_server_key_password: str = _named("tls.server.keyPassword", "")
+    tls_server_cert_path: str = _named("tls.server.certPath", "")
+    tls_server_trust_cert_path: str = _named("tls.server.trustCertPath", "")
+    tls_server_need_client_auth: str = _named("tls.server.need.client.auth", "none")
 
     others: Mapping[str, str] = field(default_factory=dict)  # without meaning here, or unknown
 
@@ -111,6 +124,11 @@ class NameServerSettings:
         known = {name: _text(getattr(self, attribute)) for name, attribute in PROPERTIES.items()}
         return {**known, **self.others}
 
+    @property
+    def tls(self) -> TlsSettings:
+        """Whether and how connections are encrypted."""
+        return TlsSettings.parse(self.properties())
+
     def unchangeable(self) -> frozenset[str]:
         """Return the properties that nobody may change while the server runs."""
         return frozenset((*_UNCHANGEABLE, *self.config_black_list.split(";")))
@@ -136,7 +154,9 @@ def _property_name(attribute: str) -> str:
 
 _FIELDS = [each for each in fields(NameServerSettings) if each.name != _OTHERS]
 # Every property that has a meaning here, with its attribute.
-PROPERTIES = {_property_name(each.name): each.name for each in _FIELDS}
+PROPERTIES = {
+    each.metadata.get(_PROPERTY) or _property_name(each.name): each.name for each in _FIELDS
+}
 _KINDS = {each.name: str(each.type) for each in _FIELDS}
 
 

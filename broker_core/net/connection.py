@@ -35,7 +35,9 @@ _FEW_BYTES = 64 << 10  # are joined: one piece costs less than many
 class Serves(Protocol):
     """What takes the requests of a connection."""
 
-    handle: Handle  # it may change from one request to the next
+    @property
+    def handle(self) -> Handle:
+        """What takes a request; it may be another one at the next request."""
 
 
 class Connection(asyncio.Protocol):

@@ -118,7 +118,8 @@ class Service:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Let requests wait, and take them in their order after it. Used in the loop."""
-        front, waiting = self.handle, list[tuple[Connection, RemotingCommand]]()
+        front = self.handle
+        waiting: list[tuple[Connection, RemotingCommand]] = []
 
         def wait(connection: Connection, command: RemotingCommand) -> None:
             waiting.append((connection, command))

@@ -19,6 +19,7 @@ In Spark it is a format, with nothing to register:
 
     open, Store, StoreConfig                    the store: help(rocketpy.Store) has all it can do
     local_spark, register                       sessions
+    local_broker                                a name server and brokers, for tests
     backfill, restore, send_back                jobs: into Delta and back; rows that failed
     analytics                                   what a store tells, as DataFrames
     messages_behind, LagListener, Metrics       how far queries are behind
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rocketpy import errors
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
+    from rocketpy.broker_core.local import local_broker
     from rocketpy.connector.failed_rows import send_back
     from rocketpy.connector.lag import LagListener, messages_behind
     from rocketpy.connector.metrics import Metrics
@@ -58,6 +60,7 @@ __all__ = [
     "analytics",
     "backfill",
     "errors",
+    "local_broker",
     "local_spark",
     "messages_behind",
     "open",
@@ -74,6 +77,7 @@ _HOMES = {
     "Store": "rocketpy.broker_core.embedded",
     "StoreConfig": "rocketpy.broker_core.config",
     "backfill": "rocketpy.spark_jobs.backfill",
+    "local_broker": "rocketpy.broker_core.local",
     "local_spark": "rocketpy.connector.session",
     "messages_behind": "rocketpy.connector.lag",
     "open": "rocketpy.broker_core.embedded",
@@ -82,7 +86,7 @@ _HOMES = {
     "send_back": "rocketpy.connector.failed_rows",
 }
 _MODULES = {"analytics": "rocketpy.spark_jobs.analytics", "errors": "rocketpy.errors"}
-_WITHOUT_SPARK = ("Store", "StoreConfig", "__version__", "errors", "open")
+_WITHOUT_SPARK = ("Store", "StoreConfig", "__version__", "errors", "local_broker", "open")
 
 
 def __dir__() -> list[str]:

@@ -91,6 +91,10 @@ class Registration:
         for server in self._servers:
             server.due.set()
 
+    async def now(self) -> None:
+        """Tell all name servers; on return each was told, or cannot be reached."""
+        await asyncio.gather(*(self._register(each.address) for each in self._servers))
+
     async def stop(self) -> None:
         """Have every name server forget the broker, as far as they can be reached."""
         tasks, self._tasks = self._tasks, []

@@ -1,0 +1,82 @@
+"""A loop in a thread of its own, for programs that have none: servers inside of tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+from rocketpy.broker_core.errors import RocketPyError
+
+_Result = TypeVar("_Result")
+_JOIN_S = 10.0
+
+
+class ForeignLoopError(RocketPyError):
+    """Is raised in a forked child that uses the loop of its parent, which does not run there."""
+
+    def __init__(self, owner: int) -> None:
+        super().__init__(owner)
+        self.owner = owner
+
+    def __str__(self) -> str:
+        return f"this runs in process {self.owner}; a forked child cannot tell it anything"
+
+
+class LoopThread:
+    """Runs a loop from now on until it is stopped. Any other thread may use it."""
+
+    def __init__(self, name: str) -> None:
+        self._owner = os.getpid()
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process started it, and not the one that it was forked from."""
+        return self._owner == os.getpid()
+
+    def run(self, work: Coroutine[Any, Any, _Result], *, timeout_s: float) -> _Result:
+        """Return what a coroutine returns, or raise what it raises.
+
+        Raises:
+            ForeignLoopError: the process was forked from the one where the loop runs.
+            TimeoutError: it takes longer; it is cancelled.
+        """
+        if not self.is_own:
+            work.close()
+            raise ForeignLoopError(self._owner)
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_s)
+        except BaseException:  # Ctrl-C, too
+            future.cancel()
+            raise
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Have a function called in the loop soon."""
+        self._loop.call_soon_threadsafe(work)
+
+    def stop(self) -> None:
+        """End the loop and its thread; tasks that are left are cancelled. Twice is fine."""
+        if self.is_own and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            asyncio.set_event_loop(None)
+            self._loop.close()
