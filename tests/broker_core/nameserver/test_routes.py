@@ -150,6 +150,16 @@ def test_a_slave_that_becomes_the_master_has_one_id(table: RouteTable) -> None:
     assert addresses(table) == {"a": {0: "127.0.0.1:10921"}}
 
 
+def test_the_topics_of_a_slave_count_once_it_is_the_master_though_their_version_is_the_same(
+    table: RouteTable,
+) -> None:
+    said = body("orders", "bills", queues=8)
+    register(table, SLAVE, said)
+    table.unregister(KEY, "a")
+    register(table, replace(SLAVE, broker_id=0), said)
+    assert queues(table, "orders") == [("a", 8, 6)]
+
+
 def test_a_second_broker_of_a_name_and_id_takes_over_unless_its_state_is_older() -> None:
     table = RouteTable()
     register(table, said=body("orders", "bills", state=2))
