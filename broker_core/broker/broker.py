@@ -20,6 +20,7 @@ import orjson
 
 from rocketpy.broker_core.broker.appender import Appender
 from rocketpy.broker_core.broker.clients import Clients
+from rocketpy.broker_core.broker.configuration import Configuration
 from rocketpy.broker_core.broker.durability import Durability
 from rocketpy.broker_core.broker.group_offsets import GroupOffsets
 from rocketpy.broker_core.broker.group_settings import Groups
@@ -31,6 +32,7 @@ from rocketpy.broker_core.broker.retries import Retries
 from rocketpy.broker_core.broker.services.client_expiry import ClientExpiry
 from rocketpy.broker_core.broker.services.offset_saving import OffsetSaving
 from rocketpy.broker_core.broker.services.registration import Registration
+from rocketpy.broker_core.broker.services.stats_sampling import StatsSampling
 from rocketpy.broker_core.broker.services.transaction_checks import TransactionChecks
 from rocketpy.broker_core.broker.settings import BrokerSettings
 from rocketpy.broker_core.broker.stats import Stats
@@ -74,6 +76,7 @@ class Broker:
         self.service = Service(self, HANDLERS, self.pool)
         self.stats = Stats()
         self.started_ms = self.clock.now_ms()
+        self.configuration = Configuration(self)
         self.is_stopping = False
 
     async def start(self) -> None:
@@ -145,12 +148,15 @@ class Broker:
         self._delivery = DeliveryService(self.store)
         self._delivery.__enter__()
         self._offset_saving, self._client_expiry = OffsetSaving(self), ClientExpiry(self)
+        self._sampling = StatsSampling(self)
         self._offset_saving.start()
+        self._sampling.start()
         self._client_expiry.start()
         self.transactions.start()
 
     async def _stop_services(self) -> None:
         await self._client_expiry.stop()
+        await self._sampling.stop()
         await self._offset_saving.stop()
         await self.in_pool(self._delivery.stop)
 

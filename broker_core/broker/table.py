@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rocketpy.broker_core.broker.handlers import (
+    cleaning,
     clients,
+    configuration,
     groups,
     locks,
     offsets,
     progress,
     pulling,
+    queries,
     relaying,
     replies,
     resetting,
     sending,
     sending_back,
+    statistics,
     topics,
     transactions,
 )
@@ -53,14 +57,27 @@ from rocketpy.broker_core.protocol.requests.offsets import (
     SearchOffset,
     UpdateConsumerOffset,
 )
-from rocketpy.broker_core.protocol.requests.reading import ConsumeDirectly, PullMessage
+from rocketpy.broker_core.protocol.requests.reading import (
+    ConsumeDirectly,
+    PullMessage,
+    QueryConsumeQueue,
+    QueryMessage,
+    ViewMessage,
+)
 from rocketpy.broker_core.protocol.requests.sending import (
     RecallMessage,
     SendMessage,
     SendMessageBack,
     SendMessageV1,
 )
-from rocketpy.broker_core.protocol.requests.topics import CreateTopic, GetTopic
+from rocketpy.broker_core.protocol.requests.topics import (
+    CreateTopic,
+    DeleteTopic,
+    GetAllTopics,
+    GetTopic,
+    GetTopicStats,
+    ViewStats,
+)
 from rocketpy.broker_core.protocol.requests.transactions import EndTransaction
 
 HANDLERS: Mapping[int, Handler] = {
@@ -142,8 +159,28 @@ HANDLERS: Mapping[int, Handler] = {
     RequestCode.GET_BROKER_CONSUME_STATS: Handler(
         progress.broker_consume_stats, GetBrokerConsumeStats
     ),
+    RequestCode.QUERY_MESSAGE: Handler(queries.query, QueryMessage, blocks=True),
+    RequestCode.VIEW_MESSAGE_BY_ID: Handler(queries.view, ViewMessage, blocks=True),
     # --- topics -----------------------------------------------------------------------------------
     RequestCode.UPDATE_AND_CREATE_TOPIC: Handler(topics.create_topic, CreateTopic, blocks=True),
-    RequestCode.GET_TOPIC_CONFIG: Handler(topics.get_topic, GetTopic),
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: Handler(topics.create_topics, None, blocks=True),
+    RequestCode.GET_ALL_TOPIC_CONFIG: Handler(topics.all_topics, GetAllTopics, blocks=True),
+    RequestCode.GET_TOPIC_CONFIG: Handler(topics.get_topic, GetTopic, blocks=True),
+    RequestCode.GET_TOPIC_STATS_INFO: Handler(topics.topic_stats, GetTopicStats, blocks=True),
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Handler(topics.system_topics, None, blocks=True),
+    RequestCode.QUERY_CONSUME_QUEUE: Handler(topics.queue_entries, QueryConsumeQueue, blocks=True),
+    RequestCode.DELETE_TOPIC_IN_BROKER: Handler(topics.delete_topic, DeleteTopic, blocks=True),
     # --- the broker itself ------------------------------------------------------------------------
+    RequestCode.GET_BROKER_CONFIG: Handler(configuration.get_settings, None),
+    RequestCode.UPDATE_BROKER_CONFIG: Handler(configuration.update_settings, None, blocks=True),
+    RequestCode.GET_BROKER_RUNTIME_INFO: Handler(statistics.runtime, None),
+    RequestCode.VIEW_BROKER_STATS_DATA: Handler(statistics.view_stats, ViewStats),
+    RequestCode.GET_BROKER_HA_STATUS: Handler(statistics.replica_status, None, blocks=True),
+    RequestCode.GET_BROKER_EPOCH_CACHE: Handler(statistics.epochs, None),
+    RequestCode.GET_ALL_DELAY_OFFSET: Handler(statistics.delay_offsets, None, blocks=True),
+    RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Handler(
+        cleaning.clean_expired_queues, None, blocks=True
+    ),
+    RequestCode.CLEAN_UNUSED_TOPIC: Handler(cleaning.clean_unused_topics, None, blocks=True),
+    RequestCode.DELETE_EXPIRED_COMMITLOG: Handler(cleaning.delete_expired_log, None, blocks=True),
 }

@@ -20,10 +20,16 @@ from rocketpy.broker_core.metadata import TopicTable
 from rocketpy.broker_core.storage.commit_log import Segment
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.index_file import IndexFile
-from rocketpy.broker_core.storage.lookup import find_by_keys, read_one, records_at
+from rocketpy.broker_core.storage.lookup import (
+    KeyKind,
+    find_by_keys,
+    offsets_of,
+    read_one,
+    records_at,
+)
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.published import walk
-from rocketpy.broker_core.storage.raw_reading import RawReader, log_bytes
+from rocketpy.broker_core.storage.raw_reading import RawReader, log_bytes, record_at
 from rocketpy.broker_core.storage.reading import QueueReader, is_boundary, log_end, scan
 from rocketpy.broker_core.storage.salvage import next_sound_record
 
@@ -144,6 +150,20 @@ class StoreContents:
             CorruptStoreError: no sound record begins there.
         """
         return self.parts.log.read(physical_offset)
+
+    def record_at(self, physical_offset: int) -> memoryview:
+        """Return the bytes of the record that begins at a physical offset.
+
+        Raises:
+            CorruptStoreError: no sound record begins there.
+        """
+        return record_at(self.parts, physical_offset)
+
+    def offsets_of_key(
+        self, topic: str, key: str, *, kind: KeyKind, start_ms: int, end_ms: int
+    ) -> list[int]:
+        """Return the physical offsets of messages with a key, in log order; both times count."""
+        return offsets_of(self.parts, topic, key, kind, (start_ms, end_ms))
 
     def row_at(self, physical_offset: int, schema: pa.Schema) -> pa.RecordBatch | None:
         """Return the message at a physical offset as columns; None if no sound record is there."""

@@ -6,6 +6,7 @@ However many there are, they are decoded and handed out in batches of bounded si
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,43 @@ def find_by_keys(
         stored = batch.column("store_timestamp").cast(pa.int64()).to_numpy()
         is_meant &= (stored >= (start_ms or 0)) & (end_ms is None or stored < end_ms)
         yield batch.filter(pa.array(is_meant)).select(schema.names)
+
+
+class KeyKind(Enum):
+    """What a text is a key of, by Apache's index types."""
+
+    ANY = ""  # a key or the unique key
+    KEY = "K"
+    UNIQUE = "U"
+    TAG = "T"
+
+
+def offsets_of(
+    parts: StoreParts, topic: str, key: str, kind: KeyKind, times_ms: tuple[int, int]
+) -> list[int]:
+    """Return where the messages of a topic are that have a key and were stored between two times.
+
+    The times count themselves. In the order of the log; each record was asked whether it is meant.
+    """
+    columns = ("topic", "keys", "uniq_key", "tags", "store_timestamp", "commit_log_offset")
+    schema = pa.schema([ALL_COLUMNS.field(name) for name in columns])
+    hits, found = _hits(parts, topic, [f"T#{key}" if kind is KeyKind.TAG else key]), []
+    for batch in records_at(parts, hits, schema, decompress=False):
+        for row in batch.set_column(4, "store_timestamp", batch[4].cast(pa.int64())).to_pylist():
+            is_in_time = times_ms[0] <= row["store_timestamp"] <= times_ms[1]
+            if is_in_time and row["topic"] == topic and _has_key(row, key, kind):
+                found.append(row["commit_log_offset"])
+    return found
+
+
+def _has_key(row: dict[str, str | None], key: str, kind: KeyKind) -> bool:
+    if kind is KeyKind.TAG:
+        return row["tags"] == key
+    is_key = key in (row["keys"] or "").split(" ")
+    is_unique = row["uniq_key"] == key
+    if kind is KeyKind.ANY:
+        return is_key or is_unique
+    return is_unique if kind is KeyKind.UNIQUE else is_key
 
 
 def _hits(parts: StoreParts, topic: str, keys: Sequence[str]) -> Ints:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.gather import Ints, rows_at
-from rocketpy.broker_core.codec.layout import HEAD, HEAD_STRUCT
+from rocketpy.broker_core.codec.layout import HEAD, HEAD_STRUCT, SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE, QUEUE_UNIT_STRUCT, file_name
@@ -180,6 +180,26 @@ class RawReader(QueueReader):
         spans = zip(starts[first_rows].tolist(), ends[last_rows].tolist(), strict=True)
         memory = data.data
         return [memory[first:last] for first, last in spans]
+
+
+def record_at(parts: StoreParts, physical_offset: int) -> memoryview:
+    """Return the published record that begins at a physical offset.
+
+    Raises:
+        CorruptStoreError: no sound record begins there, or none that is published.
+    """
+    path = parts.log.files.folder / file_name(parts.log.files.start_of(max(physical_offset, 0)))
+    state = parts.tail.glimpse()
+    if physical_offset < 0 or (state is not None and physical_offset >= state.end):
+        raise CorruptStoreError(path, physical_offset, "the log does not go there")
+    parts.log.read(physical_offset)
+    file_start = parts.log.files.start_of(physical_offset)
+    data = parts.log.data_at(file_start)
+    if data is None:
+        raise CorruptStoreError(path, physical_offset, "the file of the log is missing")
+    at = physical_offset - file_start
+    size, _ = SIZE_AND_MAGIC.unpack_from(data.data, at)
+    return data.data[at : at + size]
 
 
 def log_bytes(parts: StoreParts, start: int, most: int) -> memoryview:
