@@ -37,10 +37,11 @@ async def consume_stats(broker: Broker, request: GetConsumeStats, call: Call) ->
     read = _topics_read(broker)
 
     def find() -> ConsumeStats:
+        topics = _topics(broker, group, read, named or broker.offsets.topics_of(group))
         found: dict[MessageQueue, ConsumedOffset] = {}
-        for topic in _topics(broker, group, read, named or broker.offsets.topics_of(group)):
+        for topic in topics:
             found |= _offsets(broker, group, topic)
-        return ConsumeStats(offset_table=found)
+        return ConsumeStats(offset_table=found, consume_tps=_tps(broker, group, topics))
 
     return Reply(body=(await broker.in_pool(find)).encode())
 
@@ -57,7 +58,10 @@ async def broker_consume_stats(broker: Broker, request: GetBrokerConsumeStats, c
         stats = [
             {
                 group: tuple(
-                    ConsumeStats(offset_table=_offsets(broker, group, topic))
+                    ConsumeStats(
+                        offset_table=_offsets(broker, group, topic),
+                        consume_tps=_tps(broker, group, [topic]),
+                    )
                     for topic in _topics(broker, group, read, sorted(topics))
                     if topic.order or not request.is_order
                 )
@@ -93,6 +97,11 @@ def _topics(broker: Broker, group: str, read: _Read, names: Iterable[str]) -> li
     now_read = read.get(group, frozenset())
     found = [broker.topics.get(name) for name in names if not now_read or name in now_read]
     return [topic for topic in found if topic is not None]
+
+
+def _tps(broker: Broker, group: str, topics: Iterable[TopicConfig]) -> float:
+    """Return how many messages a second a group got of some topics."""
+    return sum((broker.stats.given_tps(group, topic.name) for topic in topics), 0.0)
 
 
 def _offsets(broker: Broker, group: str, topic: TopicConfig) -> dict[MessageQueue, ConsumedOffset]:
