@@ -24,6 +24,7 @@ from measure import Figure
 from rich.console import Console
 from rich.table import Table
 from spark import side_by_side
+from wire import side_by_side as wire
 
 Parts = Mapping[str, Callable[[], Iterator[Figure]]]
 ON_ONE_CORE = {"codec": codec.figures, "store": store.figures}
@@ -33,7 +34,7 @@ JOBS = {
     "backfill": backfill.figures,
     "whole": whole_store.figures,
 }
-PARTS = (*ON_ONE_CORE, "spark", *JOBS)
+PARTS = (*ON_ONE_CORE, "spark", *JOBS, "wire")
 
 
 def main() -> None:
@@ -50,6 +51,8 @@ def main() -> None:
             json=arguments.json,
         )
     figures += _measured(JOBS, arguments.parts, console)
+    if "wire" in arguments.parts:
+        figures += wire.measure(console, quick=arguments.quick)
     table = Table(title=f"rocketpy, Python {platform.python_version()}")
     for heading in ("what", "measured", "unit", "aim"):
         table.add_column(heading, justify="right" if heading == "measured" else "left")
@@ -74,6 +77,8 @@ def _arguments() -> argparse.Namespace:
         "--sections", nargs="+", choices=side_by_side.SECTIONS, default=[*side_by_side.SECTIONS]
     )
     spark.add_argument("--json", type=Path, help="a file for the figures")
+    of_wire = parser.add_argument_group("of the part wire")
+    of_wire.add_argument("--quick", action="store_true", help="seconds, to see that all works")
     arguments = parser.parse_args()
     for part in arguments.parts:
         if part not in PARTS:

@@ -95,6 +95,17 @@ def wire_driver_classes(version: str) -> Installation:
         return installation.with_classes(_compile(cache, sources, name="wire"))
 
 
+def compiled(sources: Sequence[Path], *, name: str) -> Installation:
+    """Return Java sources, compiled against 5.5.0; `name` is that of their folder in the cache.
+
+    Raises:
+        RuntimeError: Maven or the compiler failed; the text ends with what they printed.
+    """
+    installation, cache = install(), _cache_folder()
+    with _locked(cache / ".lock"):
+        return installation.with_classes(_compile(cache, sources, name=name))
+
+
 def _cache_folder_4() -> Path:
     return _cache_folder().with_name(f"apache-rocketmq-{VERSION_4}")
 
