@@ -12,14 +12,16 @@ with Apache's broker; none is lost.
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.intake.gate import admitted
 from rocketpy.broker_core.metadata.names import TRANSACTION_HALF_TOPIC
-from rocketpy.broker_core.storage.checked_json import IN_ORDER, CheckedJson
 from rocketpy.broker_core.storage.layout import OURS
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.transactions.op_message import op_messages
@@ -31,7 +33,7 @@ log = logging.getLogger(__name__)
 
 Halves = Mapping[int, Sequence[int]]  # half queue -> queue offsets
 TRANSACTIONS = f"{OURS}/transactions"
-_FILE = CheckedJson(key="halves", form=IN_ORDER)
+_EMPTY = b"\0"
 
 
 class HalfJournal:
@@ -42,29 +44,49 @@ class HalfJournal:
         self._path = store.root / TRANSACTIONS
 
     @contextmanager
-    def naming(self, halves: Halves) -> Iterator[None]:
-        """Name half messages while an append is made; if it raises, they stay named."""
-        # A file that death cut short is one whose append was not begun.
-        self._path.write_bytes(_FILE.encode({str(key): list(of) for key, of in halves.items()}))
+    def naming(self, halves: Halves | None) -> Iterator[None]:
+        """Name half messages while an append is made; if it raises, they stay named.
+
+        None is for an append that has op messages only: a part of them is good as well.
+        """
+        if halves is None:
+            yield
+            return
+        # What death cut short is of an append that was not begun.
+        self._write(_line(halves))
         yield
-        self._path.write_bytes(b"")
+        self._write(_EMPTY)
 
     def finish(self) -> None:
         """Finish the append of one who died in it, if there is one."""
-        try:
-            if not self._path.stat().st_size:
-                return
-        except FileNotFoundError:
+        halves = self._read()
+        if halves is None:
             return
-        halves = _FILE.read_if_sound(self._path, dict) or {}
         self._store.ledger()  # which settles the log: what the append has written counts now
         drafts: list[RecordDraft] = []
         for queue_id, offsets in halves.items():
-            drafts += self.op_drafts(int(queue_id), self._replaced(int(queue_id), offsets))
+            drafts += self.op_drafts(queue_id, self._replaced(queue_id, offsets))
         if drafts:
             log.warning("%s: an append of transactions was cut short, and ended", self._store.root)
             self._store.append_many(drafts)
-        self._path.write_bytes(b"")
+        self._write(_EMPTY)
+
+    def _write(self, data: bytes) -> None:
+        """Write over the beginning of the file: to cut it short would wait for the disk."""
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            os.pwrite(file, data, 0)
+        finally:
+            os.close(file)
+
+    def _read(self) -> Halves | None:
+        """Return the half messages that are named; None if there are none."""
+        try:
+            with self._path.open("rb") as file:
+                line = file.readline() if file.peek(1)[:1] != _EMPTY else b""
+        except FileNotFoundError:
+            return None
+        return _parsed(line) if line else None
 
     def _replaced(self, queue_id: int, offsets: Sequence[int]) -> list[int]:
         """Return which half messages have a successor, but no op message names them."""
@@ -82,3 +104,15 @@ class HalfJournal:
         limit = self._settings.op_body_limit
         ops = op_messages(queue_id, half_offsets, limit=limit, now_ms=now_ms, config=config)
         return [admitted(op, config) for op in ops]
+
+
+def _line(halves: Halves) -> bytes:
+    """Return what the file holds while half messages are named: a CRC-32, and JSON."""
+    text = json.dumps(list(halves.items())).encode()
+    return b"%08x %s\n" % (crc32(text), text)
+
+
+def _parsed(line: bytes) -> Halves:
+    """Return what a line names: nothing, if it is not whole."""
+    crc, _, text = line.rstrip(b"\n").partition(b" ")
+    return dict(json.loads(text)) if crc == b"%08x" % crc32(text) else {}

@@ -83,10 +83,10 @@ class Transactions:
         self._op_queues: dict[int, OpQueue] = {}  # used under the store's lock
 
     def prepare(self, messages: Sequence[Message]) -> list[PlacedOne]:
-        """Store messages as half messages, all or none; durable as append_many() is.
+        """Store messages as half messages; durable on return as append_many() is.
 
         Raises:
-            MessageRefusedError: one breaks a limit, or is to wait for a time.
+            MessageRefusedError: one breaks a limit, or is to wait for a time; none is stored.
         """
         make_topics(self._store)
         config = self._store.config
@@ -98,9 +98,9 @@ class Transactions:
         return self.end_all([end])[0]
 
     def end_all(self, ends: Sequence[TransactionEnd]) -> list[Ending]:
-        """End transactions in one append, all or none; what is refused does not hold up the rest.
+        """End transactions in one append; what is refused does not hold up the rest.
 
-        One may be ended before, or be named twice: see T2.
+        One may be ended before, or be named twice: see T2. If it raises, none is ended.
         """
         make_topics(self._store)
         batch = _Batch()
@@ -114,7 +114,7 @@ class Transactions:
                 return batch.endings
             for queue_id, offsets in batch.done.items():
                 batch.drafts += self._journal.op_drafts(queue_id, offsets)
-            with self._journal.naming(batch.done if batch.draft_of else {}):
+            with self._journal.naming(batch.done if batch.draft_of else None):
                 placed = self._store.append_many(batch.drafts)
         for number, draft in batch.draft_of.items():
             half = batch.endings[number].half
