@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.errors import GroupNameError
 from rocketpy.broker_core.metadata.groups import GroupConfig
-from rocketpy.broker_core.metadata.names import check_group_name
+from rocketpy.broker_core.metadata.names import (
+    SYSTEM_GROUP_PREFIX,
+    SYSTEM_GROUPS,
+    check_group_name,
+)
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
@@ -16,12 +20,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CACHE_S = 1.0
-_SYSTEM_PREFIX = "CID_RMQ_SYS_"
-# Groups that every broker has (as SubscriptionGroupManager#init).
-SYSTEM_GROUPS = (
-    *("TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY"),
-    *("CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_RMQ_SYS_TRANS"),
-)
 
 
 class Groups:
@@ -86,7 +84,7 @@ class Groups:
             log.warning("no such group is made: %s", cause)
             return False
         settings = self._broker.settings
-        return settings.auto_create_subscription_group or name.startswith(_SYSTEM_PREFIX)
+        return settings.auto_create_subscription_group or name.startswith(SYSTEM_GROUP_PREFIX)
 
     def put(self, config: GroupConfig) -> None:
         """Make a group, or change it. Durable on return.

@@ -53,7 +53,7 @@ def _of_store(ctx: typer.Context, incomplete: str, names: Callable[[Path], set[s
     if path is None:
         return []
     try:
-        return sorted(name for name in names(Path(path)) if name.startswith(incomplete))
+        return sorted(name for name in names(Path(str(path))) if name.startswith(incomplete))
     except Exception:  # a Tab shows no error: the command itself will
         return []
 

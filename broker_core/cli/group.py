@@ -9,22 +9,22 @@ import typer
 from rocketpy.broker_core.cli import texts
 from rocketpy.broker_core.cli.commands import Commands
 from rocketpy.broker_core.cli.completion import complete_group, complete_topic
-from rocketpy.broker_core.cli.options import AsJson, Group, StorePath, Topic, option
+from rocketpy.broker_core.cli.options import AsJson, Group, StoreOrCluster, Topic, option
 
 group_app = Commands(help=texts.GROUP)
 
 
 @group_app.command("list", help=texts.GROUP_LIST)
-def list_groups(path: StorePath, as_json: AsJson = False) -> None:
+def list_groups(path: StoreOrCluster, as_json: AsJson = False) -> None:
     """Show the groups of a store."""
     from rocketpy.broker_core.cli.groups import show
 
-    show(path, as_json=as_json)
+    show(path.at, as_json=as_json)
 
 
 @group_app.command("create", help=texts.GROUP_CREATE)
 def create_group(
-    path: StorePath,
+    path: StoreOrCluster,
     group: Group,
     retries: Annotated[
         int | None, option("N", "Tries before a message is a dead letter: 16.", least=0)
@@ -37,12 +37,12 @@ def create_group(
     """Make a group, or change one."""
     from rocketpy.broker_core.cli.groups import create
 
-    create(path, group, retry_max_times=retries, consume_enabled=consume, as_json=as_json)
+    create(path.at, group, retry_max_times=retries, consume_enabled=consume, as_json=as_json)
 
 
 @group_app.command(help=texts.GROUP_LAG)
 def lag(
-    path: StorePath,
+    path: StoreOrCluster,
     group: Annotated[
         str | None,
         typer.Argument(metavar="GROUP", help="Only this group.", autocompletion=complete_group),
@@ -59,12 +59,12 @@ def lag(
     """Show how many messages groups have not read."""
     from rocketpy.broker_core.cli.group_lag import show
 
-    show(path, group, topic, watch_s=every if watch else None, as_json=as_json)
+    show(path.at, group, topic, watch_s=every if watch else None, as_json=as_json)
 
 
 @group_app.command(help=texts.GROUP_RESET)
 def reset(
-    path: StorePath,
+    path: StoreOrCluster,
     group: Group,
     topic: Topic,
     to: Annotated[str, option("WHERE", "earliest, latest, a TIME, or +N / -N messages.")],
@@ -77,4 +77,4 @@ def reset(
     """Set what a group reads next."""
     from rocketpy.broker_core.cli.group_reset import reset as set_offsets
 
-    set_offsets(path, group, topic, to=to, queue_id=queue, dry_run=dry_run, as_json=as_json)
+    set_offsets(path.at, group, topic, to=to, queue_id=queue, dry_run=dry_run, as_json=as_json)

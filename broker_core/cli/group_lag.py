@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from pathlib import Path
 
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import Screen, plain_table, print_json
+from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import GroupNotFoundError
@@ -29,22 +32,52 @@ class QueueLag:
     end: int
     behind: int
     behind_ms: int | None
+    broker: str | None = None  # of a cluster
+
+    @property
+    def key(self) -> Key:
+        """What tells it from the others."""
+        return self.group, self.topic, self.broker, self.queue_id
+
+
+Key = tuple[str, str, str | None, int]
+Measure = Callable[[str | None, str | None], list[QueueLag]]  # of a group and a topic, or of all
 
 
 def show(
-    path: Path, group: str | None, topic: str | None, *, watch_s: float | None, as_json: bool
+    at: At, group: str | None, topic: str | None, *, watch_s: float | None, as_json: bool
 ) -> None:
     """Print the lag of groups; with `watch_s` until interrupted."""
-    with open_store(path, read_only=True) as store:
+    with _measuring(at) as measure_now:
+
+        def measure_if_there() -> list[QueueLag]:
+            """As measure_now(); nothing as long as the group has committed nothing: it may come."""
+            try:
+                return measure_now(group, topic)
+            except GroupNotFoundError:
+                return []
+
         if watch_s is None:
-            _print(measure(store, group, topic), as_json=as_json)
+            _print(measure_now(group, topic), as_json=as_json)
         elif as_json or not sys.stdout.isatty():
             while True:
-                _print(_measure_if_there(store, group, topic), as_json=as_json)
+                _print(measure_if_there(), as_json=as_json)
                 sys.stdout.flush()
                 time.sleep(watch_s)
         else:
-            _watch(store, group, topic, watch_s)
+            _watch(measure_if_there, watch_s)
+
+
+@contextmanager
+def _measuring(at: At) -> Iterator[Measure]:
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli.cluster_groups import measuring
+
+        with measuring(at) as measure_cluster:
+            yield measure_cluster
+    else:
+        with open_store(at, read_only=True) as store:
+            yield lambda group, topic: measure(store, group, topic)
 
 
 def measure(store: Store, group: str | None, topic: str | None) -> list[QueueLag]:
@@ -64,14 +97,6 @@ def measure(store: Store, group: str | None, topic: str | None) -> list[QueueLag
         if group in (None, name) and topic in (None, of)
         for lag in _of_topic(store, name, of, now_ms)
     ]
-
-
-def _measure_if_there(store: Store, group: str | None, topic: str | None) -> list[QueueLag]:
-    """As measure(); nothing as long as the group has committed nothing: it may come."""
-    try:
-        return measure(store, group, topic)
-    except GroupNotFoundError:
-        return []
 
 
 def _of_topic(store: Store, group: str, topic: str, now_ms: int) -> list[QueueLag]:
@@ -95,27 +120,32 @@ def _of_topic(store: Store, group: str, topic: str, now_ms: int) -> list[QueueLa
 
 def _print(lags: list[QueueLag], *, as_json: bool) -> None:
     if as_json:
-        print_json([asdict(lag) for lag in lags])
+        print_json([_members(lag) for lag in lags])
     else:
         Screen().print(table_of(lags))
 
 
-def _watch(store: Store, group: str | None, topic: str | None, every_s: float) -> None:
+def _members(lag: QueueLag) -> dict[str, object]:
+    found = asdict(lag)
+    if lag.broker is None:  # a folder is one broker
+        del found["broker"]
+    return found
+
+
+def _watch(measure_now: Callable[[], list[QueueLag]], every_s: float) -> None:
     # The terminal writes ^C after the last line. On a full line that makes a new one, and what is
     # drawn at the end would be one line off.
     console = Screen(margin=len("^C "))
-    before: dict[tuple[str, str, int], int] = {}
+    before: dict[Key, int] = {}
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            lags = _measure_if_there(store, group, topic)
+            lags = measure_now()
             live.update(_fitting(lags, before, every_s, console.height), refresh=True)
-            before = {(lag.group, lag.topic, lag.queue_id): lag.offset for lag in lags}
+            before = {lag.key: lag.offset for lag in lags}
             time.sleep(every_s)
 
 
-def _fitting(
-    lags: list[QueueLag], before: dict[tuple[str, str, int], int], every_s: float, height: int
-) -> Table:
+def _fitting(lags: list[QueueLag], before: dict[Key, int], every_s: float, height: int) -> Table:
     """Return a table that fits the screen: if need be with one row for all queues of a topic."""
     if len(lags) + 3 <= height:
         return table_of(lags, before, every_s)
@@ -127,13 +157,10 @@ def _fitting(
     return table
 
 
-def _totals(
-    queues: list[QueueLag], before: dict[tuple[str, str, int], int], every_s: float
-) -> list[str | Text]:
+def _totals(queues: list[QueueLag], before: dict[Key, int], every_s: float) -> list[str | Text]:
     unread = sum(lag.behind for lag in queues)
     ages = [lag.behind_ms for lag in queues if lag.behind_ms is not None]
-    read = sum(lag.offset - before.get((lag.group, lag.topic, lag.queue_id), lag.offset)
-               for lag in queues)  # fmt: skip
+    read = sum(lag.offset - before.get(lag.key, lag.offset) for lag in queues)  # fmt: skip
     style = "yellow" if unread else ""
     rest = [_age(max(ages, default=None)), f"{read / every_s:,.0f}" if before else ""]
     return [f"{len(queues):,}", Text(f"{unread:,}", style), *rest]
@@ -141,20 +168,24 @@ def _totals(
 
 def table_of(
     lags: list[QueueLag],
-    before: dict[tuple[str, str, int], int] | None = None,
+    before: dict[Key, int] | None = None,
     every_s: float = 1.0,
 ) -> Table:
     """Return a table; with the offsets of a while ago also how fast each queue is read."""
-    names = ["Group", "Topic", "Queue>", "Next>", "Behind>", "Oldest unread>"]
+    brokers = {lag.broker for lag in lags}
+    names = ["Group", "Topic", *(["Broker"] if len(brokers) > 1 else [])]
+    names += ["Queue>", "Next>", "Behind>", "Oldest unread>"]
     table = plain_table(*names, *(["Read/s>"] if before is not None else []))
     for lag in lags:
         style = "yellow" if lag.behind else ""
-        row = [lag.group, lag.topic, f"{lag.queue_id}", f"{lag.offset:,}"]
-        row += [f"{lag.behind:,}", _age(lag.behind_ms)]
+        row: list[str | Text] = [lag.group, lag.topic]
+        row += [lag.broker or ""] if len(brokers) > 1 else []
+        row += [f"{lag.queue_id}", f"{lag.offset:,}", Text(f"{lag.behind:,}", style=style)]
+        row.append(_age(lag.behind_ms))
         if before is not None:
-            last = before.get((lag.group, lag.topic, lag.queue_id))
+            last = before.get(lag.key)
             row.append("" if last is None else f"{(lag.offset - last) / every_s:,.0f}")
-        table.add_row(*row[:4], Text(row[4], style=style), *row[5:])
+        table.add_row(*row)
     total = sum(lag.behind for lag in lags)
     table.caption = f"{total:,} behind in all" if lags else "no group has committed an offset"
     return table

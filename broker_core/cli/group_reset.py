@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from dataclasses import dataclass
 
 from rocketpy.broker_core.cli.options import time_ms
+from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import Screen, plain_table, print_json
+from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import QueueNotFoundError
 
+_COLUMNS = ("Queue>", "Before>", "After>", "To read>")
 _DISTANCE = re.compile(r"[+-]\d{1,15}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReset:
+    """A queue in which a group is to read on elsewhere."""
+
+    queue_id: int
+    before: int | None
+    after: int
+    end: int
+    broker: str | None = None  # of a cluster
+
+
 def reset(
-    path: Path,
+    at: At,
     group: str,
     topic: str,
     *,
@@ -25,36 +39,55 @@ def reset(
     as_json: bool,
 ) -> None:
     """Set the next offsets of a group, and print them beside those of before."""
-    with open_store(path, read_only=dry_run) as store:
-        stored = store.queues(topic)
-        if queue_id is not None and queue_id not in stored:
-            raise QueueNotFoundError(topic, queue_id, len(stored))
-        before = store.committed(group, topic)
-        after = {
-            queue: _offset_at(store, topic, queue, to, before.get(queue))
-            for queue in stored
-            if queue_id in (None, queue)
-        }
-        if not dry_run:
-            store.commit(group, topic, after)
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli.cluster_groups import reset_offsets
+
+        rows = reset_offsets(at, group, topic, to=to, queue_id=queue_id, dry_run=dry_run)
+    else:
+        with open_store(at, read_only=dry_run) as store:
+            rows = _planned(store, group, topic, to, queue_id)
+            if not dry_run:
+                store.commit(group, topic, {row.queue_id: row.after for row in rows})
     if as_json:
-        rows = [
-            {"queue_id": queue, "before": before.get(queue), "after": at}
-            for queue, at in after.items()
-        ]
-        print_json(rows)
+        print_json([_members(row) for row in rows])
         return
-    table = plain_table("Queue>", "Before>", "After>", "To read>")
-    for queue, at in after.items():
-        old = f"{before[queue]:,}" if queue in before else "never read"
-        table.add_row(f"{queue}", old, f"{at:,}", f"{stored[queue][1] - at:,}")
+    are_several = len({row.broker for row in rows}) > 1
+    table = plain_table(*(["Broker"] if are_several else []), *_COLUMNS)
+    for row in rows:
+        old = f"{row.before:,}" if row.before is not None else "never read"
+        cells = [f"{row.queue_id}", old, f"{row.after:,}", f"{row.end - row.after:,}"]
+        table.add_row(*([row.broker] if are_several else []), *cells)
     if dry_run:
         table.caption = "Nothing was changed."
     Screen().print(table)
 
 
-def _offset_at(store: Store, topic: str, queue_id: int, to: str, committed: int | None) -> int:
-    first, end = store.queues(topic)[queue_id]
+def _members(row: QueueReset) -> dict[str, object]:
+    broker = {} if row.broker is None else {"broker": row.broker}
+    return {**broker, "queue_id": row.queue_id, "before": row.before, "after": row.after}
+
+
+def _planned(
+    store: Store, group: str, topic: str, to: str, queue_id: int | None
+) -> list[QueueReset]:
+    stored = store.queues(topic)
+    if queue_id is not None and queue_id not in stored:
+        raise QueueNotFoundError(topic, queue_id, len(stored))
+    before = store.committed(group, topic)
+    return [
+        QueueReset(
+            queue_id=queue,
+            before=before.get(queue),
+            after=_offset_at(store, topic, queue, to, before.get(queue)),
+            end=stored[queue][1],
+        )
+        for queue in stored
+        if queue_id in (None, queue)
+    ]
+
+
+def offset_by_name(to: str, first: int, end: int, committed: int | None) -> int | None:
+    """Return the offset that is meant by a name or a distance; None for what must be a time."""
     if to == "earliest":
         return first
     if to == "latest":
@@ -62,6 +95,14 @@ def _offset_at(store: Store, topic: str, queue_id: int, to: str, committed: int 
     if _DISTANCE.fullmatch(to):
         start = committed if committed is not None else first
         return min(max(start + int(to), first), end)
+    return None
+
+
+def _offset_at(store: Store, topic: str, queue_id: int, to: str, committed: int | None) -> int:
+    first, end = store.queues(topic)[queue_id]
+    found = offset_by_name(to, first, end, committed)
+    if found is not None:
+        return found
     when = time_ms(to)
     assert when is not None
     return store.offset_by_time(topic, queue_id, when)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from rocketpy.broker_core.cli.group_lag import measure
+from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
+from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.metadata import GroupConfig, dead_letter_topic
+from rocketpy.broker_core.protocol.bodies.groups import GroupSettings
 
 
-def show(path: Path, *, as_json: bool) -> None:
+def show(at: At, *, as_json: bool) -> None:
     """Print groups: those that were made, and those that have read something."""
-    with open_store(path, read_only=True) as store:
-        found = _listed(store)
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli import cluster_groups
+
+        found = cluster_groups.listed(at)
+    else:
+        with open_store(at, read_only=True) as store:
+            found = _listed(store)
     if as_json:
         print_json(found)
         return
@@ -43,13 +50,14 @@ def _listed(store: Store) -> list[dict[str, Any]]:
             "behind": sum(lag.behind for lag in lags if lag.group == name),
             "members": len(store.members(name)),
             "dead_letters": _message_count(store, dead_letter_topic(name), topics),
-            **_settings(settings.get(name) or GroupConfig(name)),
+            **settings_shown(settings.get(name) or GroupConfig(name)),
         }
         for name in names
     ]
 
 
-def _settings(group: GroupConfig) -> dict[str, Any]:
+def settings_shown(group: GroupConfig | GroupSettings) -> dict[str, Any]:
+    """Return what is shown of a group's settings."""
     return {
         "retry_max_times": group.retry_max_times,
         "retry_queues": group.retry_queues,
@@ -65,7 +73,7 @@ def _message_count(store: Store, topic: str, known: Container[str]) -> int:
 
 
 def create(
-    path: Path,
+    at: At,
     name: str,
     *,
     retry_max_times: int | None,
@@ -73,12 +81,20 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a group, or change one."""
-    with open_store(path) as store:
-        group = store.create_group(
-            name, retry_max_times=retry_max_times, consume_enabled=consume_enabled
+    group: GroupConfig | GroupSettings
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli import cluster_groups
+
+        group = cluster_groups.create(
+            at, name, retry_max_times=retry_max_times, consume_enabled=consume_enabled
         )
+    else:
+        with open_store(at) as store:
+            group = store.create_group(
+                name, retry_max_times=retry_max_times, consume_enabled=consume_enabled
+            )
     if as_json:
-        print_json({"group": name, **_settings(group)})
+        print_json({"group": name, **settings_shown(group)})
         return
     tries = count_text(group.retry_max_times, "more try", "more tries")
     state = "" if group.consume_enabled else ", and may not consume"

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from rocketpy.broker_core.cli.options import AsJson, StorePath, Topic, option, time_ms
+from rocketpy.broker_core.cli.options import AsJson, StoreOrCluster, Topic, option, time_ms
 
 
 def send(
-    path: StorePath,
+    path: StoreOrCluster,
     topic: Topic,
     body: Annotated[
         str | None, typer.Argument(metavar="BODY", help="The message; else lines of stdin.")
@@ -45,11 +45,11 @@ def send(
         delay_level=delay_level,
         deliver_at=time_ms(deliver_at),
     )
-    send_all(path, topic, body, draft, as_json=as_json)
+    send_all(path.at, topic, body, draft, as_json=as_json)
 
 
 def tail(
-    path: StorePath,
+    path: StoreOrCluster,
     topic: Topic,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
@@ -69,4 +69,4 @@ def tail(
 
     passing = SqlFilter.of(sql) if sql is not None else None
     wanted = Wanted(tags=tags, sql=passing, key=key)
-    show(path, topic, wanted, lines=lines, follow=follow, as_json=as_json)
+    show(path.at, topic, wanted, lines=lines, follow=follow, as_json=as_json)

@@ -10,14 +10,23 @@ from typing import Annotated, Any
 import typer
 
 from rocketpy.broker_core.cli.completion import complete_group, complete_store, complete_topic
-from rocketpy.broker_core.store_path import store_path
+from rocketpy.broker_core.cli.place import Place, folder
 
 StorePath = Annotated[
     Path,
     typer.Argument(
         metavar="PATH",
         help="The store directory: it holds 'commitlog'.",
-        parser=store_path,
+        parser=folder,
+        autocompletion=complete_store,
+    ),
+]
+StoreOrCluster = Annotated[
+    Place,
+    typer.Argument(
+        metavar="PATH",
+        help="The store directory, or a cluster: rocketmq://HOST:PORT;HOST:PORT.",
+        parser=Place.parse,
         autocompletion=complete_store,
     ),
 ]

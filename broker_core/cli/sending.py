@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import pyarrow as pa
 import typer
 
+from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import count_text, counting, print_json
+from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import TopicNotFoundError
@@ -66,13 +67,17 @@ def parse_properties(texts: Iterable[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def send_all(path: Path, topic: str, body: str | None, draft: Draft, *, as_json: bool) -> None:
+def send_all(at: At, topic: str, body: str | None, draft: Draft, *, as_json: bool) -> None:
     """Store a message, or the lines of stdin; a store or topic that is missing is not made."""
-    remedy = f"make it with: rocketpy topic create {shlex.join([str(path), topic])}"
-    if not is_store(path):
-        raise typer.BadParameter(f"{path} is not a store; {remedy}", param_hint="PATH")
+    remedy = f"make it with: rocketpy topic create {shlex.join([str(at), topic])}"
     try:
-        with open_store(path) as store:
+        if isinstance(at, ClusterAddress):
+            from rocketpy.broker_core.cli.cluster_messages import send
+
+            return send(at, topic, body, draft, as_json=as_json)
+        if not is_store(at):
+            raise typer.BadParameter(f"{at} is not a store; {remedy}", param_hint="PATH")
+        with open_store(at) as store:
             if body is not None:
                 _send(store, topic, body, draft, as_json=as_json)
             else:
@@ -80,7 +85,7 @@ def send_all(path: Path, topic: str, body: str | None, draft: Draft, *, as_json:
     except TopicNotFoundError as error:
         near = difflib.get_close_matches(topic, error.known, n=1)
         hint = f"did you mean {near[0]!r}? Else {remedy}" if near else remedy
-        what = f"there is no topic {topic!r} in {path}; {hint}"
+        what = f"there is no topic {topic!r} in {at}; {hint}"
         raise typer.BadParameter(what, param_hint="TOPIC") from error
 
 
@@ -105,10 +110,17 @@ def _send(store: Store, topic: str, body: str, draft: Draft, *, as_json: bool) -
 
 
 def _send_lines(store: Store, topic: str, draft: Draft, *, as_json: bool) -> None:
+    send_lines(
+        topic, lambda bodies: store.append(topic, draft.table(bodies)).count, as_json=as_json
+    )
+
+
+def send_lines(topic: str, send: Callable[[list[bytes]], int], *, as_json: bool) -> None:
+    """Send the lines of stdin, some thousand at a time, and say how many they were."""
     count, lines = 0, _lines()
     with counting(topic) as report:
         while bodies := list(islice(lines, _LINES_AT_ONCE)):
-            count += store.append(topic, draft.table(bodies)).count
+            count += send(bodies)
             report(count)
     if as_json:
         print_json({"count": count})

@@ -4,41 +4,45 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.status import Status
 from rich.text import Text
 
 from rocketpy.broker_core.cli.json_lines import json_lines
+from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import Screen, count_text, time_text
 from rocketpy.broker_core.cli.wanted import Wanted
+from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.property_names import CAUSE
 
-_COLUMNS = (
+COLUMNS = (
     "store_timestamp", "queue_id", "queue_offset", "commit_log_offset", "tags", "keys", "body",
     "properties",
 )  # fmt: skip
-_SCHEMA = select(_COLUMNS)
+_SCHEMA = select(COLUMNS)
 _EVERY_S = 0.2
 _MOST = 10_000  # messages of a queue that are taken at once
 
 Ends = dict[int, int]
 
 
-def show(
-    path: Path, topic: str, wanted: Wanted, *, lines: int, follow: bool, as_json: bool
-) -> None:
+def show(at: At, topic: str, wanted: Wanted, *, lines: int, follow: bool, as_json: bool) -> None:
     """Print the last messages by store time; then, if wished, each new one until interrupted."""
-    with open_store(path, read_only=True) as store:
+    output = TailOutput(as_json)
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli.cluster_messages import tail as tail_cluster
+
+        tail_cluster(at, topic, wanted, output, lines=lines, follow=follow)
+        return
+    with open_store(at, read_only=True) as store:
         tail = _Tail(store, topic, wanted)
-        output = _Output(as_json)
         ends = {queue_id: end for queue_id, (_, end) in store.queues(topic).items()}
         output.print(tail.last(lines, ends))
         if follow:
@@ -86,16 +90,15 @@ class _Tail:
 
     @property
     def _columns(self) -> list[str]:
-        return [*_COLUMNS, *(name for name in self.wanted.columns if name not in _COLUMNS)]
+        return [*COLUMNS, *(name for name in self.wanted.columns if name not in COLUMNS)]
 
     def _shown(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
-        rows = [self.wanted.filter(batch).select(list(_COLUMNS)) for batch in batches]
+        rows = [self.wanted.filter(batch).select(list(COLUMNS)) for batch in batches]
         return pa.Table.from_batches(rows, _SCHEMA).sort_by("commit_log_offset")
 
 
-def _follow(tail: _Tail, seen: Ends, output: _Output) -> None:
-    with output.status(tail.topic) as status:
-        count, began = 0, time.monotonic()
+def _follow(tail: _Tail, seen: Ends, output: TailOutput) -> None:
+    with output.counting(tail.topic) as report:
         while True:
             stored = tail.store.queues(tail.topic)
             starts = {
@@ -109,25 +112,34 @@ def _follow(tail: _Tail, seen: Ends, output: _Output) -> None:
             if starts != ends:
                 found = tail.between(starts, ends)
                 output.print(found)
-                count += found.num_rows
-            seconds = time.monotonic() - began
-            rate = f"{count / max(seconds, 1):,.0f}/s"
-            status.update(f"{tail.topic}: {count_text(count, 'message')}, {rate}")
+                report(found.num_rows)
+            else:
+                report(0)
             seen = ends
             if starts == ends:
                 tail.store._store.wait_for_more(_EVERY_S)  # Apache's broker wakes nobody
 
 
-class _Output:
+class TailOutput:
     """Messages as lines: for people cut to the width of their terminal, for machines as JSON."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
         self._console = Screen()
 
-    def status(self, topic: str) -> Status:
-        """Return the line below the messages; it is there on a terminal only."""
-        return self._console.status(f"{topic}: waiting")
+    @contextmanager
+    def counting(self, topic: str) -> Iterator[Callable[[int], None]]:
+        """Show how many messages came, in a line below them; it is there on a terminal only."""
+        count, began = 0, time.monotonic()
+        with self._console.status(f"{topic}: waiting") as status:
+
+            def report(more: int) -> None:
+                nonlocal count
+                count += more
+                rate = f"{count / max(time.monotonic() - began, 1):,.0f}/s"
+                status.update(f"{topic}: {count_text(count, 'message')}, {rate}")
+
+            yield report
 
     def print(self, messages: pa.Table) -> None:
         """Print messages."""
@@ -145,7 +157,8 @@ def _line(row: dict[str, object]) -> Text:
     stored, body = row["store_timestamp"], row["body"]
     assert isinstance(body, bytes)
     text = Text(time_text(round(stored.timestamp() * 1000)), style="dim")  # type: ignore[attr-defined]
-    text.append(f"  {row['queue_id']}/{row['queue_offset']}", style="cyan")
+    broker = f"{row['broker']}:" if row.get("broker") else ""
+    text.append(f"  {broker}{row['queue_id']}/{row['queue_offset']}", style="cyan")
     for name, style in (("tags", "green"), ("keys", "yellow")):
         if row[name]:
             text.append(f"  {row[name]}", style=style)

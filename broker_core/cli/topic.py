@@ -1,4 +1,4 @@
-"""`rocketpy topic`: which topics a store has, new ones, and changes."""
+"""`rocketpy topic`: which topics a store or a cluster has, new ones, and changes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import typer
 
 from rocketpy.broker_core.cli import texts
 from rocketpy.broker_core.cli.commands import Commands
-from rocketpy.broker_core.cli.options import AsJson, StorePath, Topic, option
+from rocketpy.broker_core.cli.options import AsJson, StoreOrCluster, Topic, option
 
 topic_app = Commands(help=texts.TOPIC)
 
 
 @topic_app.command("list", help=texts.TOPIC_LIST)
 def list_topics(
-    path: StorePath,
+    path: StoreOrCluster,
     everything: Annotated[
         bool, typer.Option("--all", help="Show RocketMQ's own topics as well.")
     ] = False,
@@ -24,33 +24,36 @@ def list_topics(
     """Show the topics of a store."""
     from rocketpy.broker_core.cli.topics import show
 
-    show(path, everything=everything, as_json=as_json)
+    show(path.at, everything=everything, as_json=as_json)
 
 
 @topic_app.command("describe", help=texts.TOPIC_DESCRIBE)
-def describe_topic(path: StorePath, topic: Topic, as_json: AsJson = False) -> None:
+def describe_topic(path: StoreOrCluster, topic: Topic, as_json: AsJson = False) -> None:
     """Show all that is known of a topic."""
     from rocketpy.broker_core.cli.topics import describe
 
-    describe(path, topic, as_json=as_json)
+    describe(path.at, topic, as_json=as_json)
 
 
 @topic_app.command("create", help=texts.TOPIC_CREATE)
 def create_topic(
-    path: StorePath,
+    path: StoreOrCluster,
     topic: Topic,
     queues: Annotated[int | None, option("N", "How many queues: 4.", least=1)] = None,
+    cluster: Annotated[
+        str | None, option("NAME", "The cluster, if name servers know several.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a topic, or give one more queues."""
     from rocketpy.broker_core.cli.topics import create
 
-    create(path, topic, queues, as_json=as_json)
+    create(path.at, topic, queues, cluster=cluster, as_json=as_json)
 
 
 @topic_app.command("update", help=texts.TOPIC_UPDATE)
 def update_topic(
-    path: StorePath,
+    path: StoreOrCluster,
     topic: Topic,
     write_queues: Annotated[
         int | None, option("N", "Spread messages over so many queues.", least=1)
@@ -63,7 +66,7 @@ def update_topic(
     from rocketpy.broker_core.cli.topics import update
 
     update(
-        path,
+        path.at,
         topic,
         write_queues=write_queues,
         read_queues=read_queues,

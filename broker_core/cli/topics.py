@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
 
 from rocketpy.broker_core.cli.group_lag import measure
+from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import (
     Screen,
     count_text,
@@ -18,21 +18,30 @@ from rocketpy.broker_core.cli.terminal import (
     print_json,
     time_text,
 )
+from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.metadata import TopicConfig, is_system_topic
 
+if TYPE_CHECKING:
+    from rocketpy.broker_core.cli.cluster_topics import ChangedTopic
+
 _PERMISSIONS = {"rw": 6, "r": 4, "w": 2, "none": 0}
 
 
-def show(path: Path, *, everything: bool, as_json: bool) -> None:
+def show(at: At, *, everything: bool, as_json: bool) -> None:
     """Print topics, each with its queues and how many messages they hold."""
-    with open_store(path, read_only=True) as store:
-        found = [
-            _listed(store, config)
-            for name, config in sorted(store.topics().items())
-            if everything or not is_system_topic(name)
-        ]
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli import cluster_topics
+
+        found = cluster_topics.listed(at, everything=everything)
+    else:
+        with open_store(at, read_only=True) as store:
+            found = [
+                _listed(store, config)
+                for name, config in sorted(store.topics().items())
+                if everything or not is_system_topic(name)
+            ]
     if as_json:
         print_json(found)
         return
@@ -54,10 +63,15 @@ def _listed(store: Store, config: TopicConfig) -> dict[str, Any]:
     }
 
 
-def describe(path: Path, name: str, *, as_json: bool) -> None:
+def describe(at: At, name: str, *, as_json: bool) -> None:
     """Print all that is known of a topic: settings, queues, groups that read it."""
-    with open_store(path, read_only=True) as store:
-        described = _described(store, name)
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli import cluster_topics
+
+        described = cluster_topics.described(at, name)
+    else:
+        with open_store(at, read_only=True) as store:
+            described = _described(store, name)
     if as_json:
         print_json(described)
         return
@@ -115,26 +129,35 @@ def _facts(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _queues(queues: list[dict[str, Any]]) -> Table:
-    table = plain_table("Queue>", "First>", "Next>", "Messages>", "Last stored")
+    are_several = len({queue.get("broker") for queue in queues}) > 1
+    names = ["Queue>", "First>", "Next>", "Messages>", "Last stored"]
+    table = plain_table(*(["Broker"] if are_several else []), *names)
     for queue in queues:
         last = queue["last_stored_ms"]
         numbers = (queue[key] for key in ("queue_id", "first", "next", "messages"))
-        cells = [f"{number:,}" for number in numbers]
+        cells = [queue["broker"]] if are_several else []
+        cells += [f"{number:,}" for number in numbers]
         table.add_row(*cells, time_text(last) if last is not None else "")
     return table
 
 
-def create(path: Path, name: str, queues: int | None, *, as_json: bool) -> None:
-    """Make a topic; the store is made if it is missing."""
-    with open_store(path) as store:
+def create(at: At, name: str, queues: int | None, *, cluster: str | None, as_json: bool) -> None:
+    """Make a topic; a store is made if it is missing."""
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli import cluster_topics
+
+        return _say_of_cluster(cluster_topics.create(at, name, queues, cluster), as_json=as_json)
+    if cluster is not None:
+        raise typer.BadParameter("--cluster goes with an address like rocketmq://127.0.0.1:9876")
+    with open_store(at) as store:
         before = store.topics().get(name)
         after = store.create_topic(name, queues)
         listed = _listed(store, after)
-    _say(listed, after, is_changed=before != after, as_json=as_json)
+    return _say(listed, after, is_changed=before != after, as_json=as_json)
 
 
 def update(
-    path: Path,
+    at: At,
     name: str,
     *,
     write_queues: int | None,
@@ -145,13 +168,18 @@ def update(
     """Change a topic."""
     if write_queues is None and read_queues is None and perm is None:
         raise typer.BadParameter("give what shall change: --write-queues, --read-queues or --perm")
-    with open_store(path) as store:
+    if isinstance(at, ClusterAddress):
+        from rocketpy.broker_core.cli import cluster_topics
+
+        changes = {"write_queues": write_queues, "read_queues": read_queues, "perm": _perm(perm)}
+        return _say_of_cluster(cluster_topics.update(at, name, changes), as_json=as_json)
+    with open_store(at) as store:
         before = store.topics().get(name)
         after = store.update_topic(
             name, write_queues=write_queues, read_queues=read_queues, perm=_perm(perm)
         )
         listed = _listed(store, after)
-    _say(listed, after, is_changed=before != after, as_json=as_json)
+    return _say(listed, after, is_changed=before != after, as_json=as_json)
 
 
 def _say(listed: dict[str, Any], topic: TopicConfig, *, is_changed: bool, as_json: bool) -> None:
@@ -163,6 +191,20 @@ def _say(listed: dict[str, Any], topic: TopicConfig, *, is_changed: bool, as_jso
         queues += f" to write, {topic.read_queues:,} to read"
     closed = "" if topic.perm == _PERMISSIONS["rw"] else f", access: {_access(topic.perm)}"
     typer.echo(f"topic {topic.name} has {queues}{closed}{'' if is_changed else ', as before'}")
+
+
+def _say_of_cluster(changed: ChangedTopic, *, as_json: bool) -> None:
+    if as_json:
+        return print_json(changed.listed)
+    listed, brokers = changed.listed, changed.listed["brokers"]
+    queues = count_text(listed["queues"], "queue")
+    if listed["read_queues"] != listed["queues"]:
+        queues += f" to write, {listed['read_queues']:,} to read"
+    if len(brokers) > 1:
+        queues += f" on {len(brokers):,} brokers"
+    closed = "" if listed["perm"] == _PERMISSIONS["rw"] else f", access: {_access(listed['perm'])}"
+    unchanged = "" if changed.is_changed else ", as before"
+    return typer.echo(f"topic {listed['topic']} has {queues}{closed}{unchanged}")
 
 
 def _perm(text: str | None) -> int | None:

@@ -150,22 +150,16 @@ class Puller:
         as many as its own limit, the newest.
         """
         brokers = self._cluster.route(topic).broker_names
+        request = QueryMessage(
+            topic=topic, key=key, max_num=most, begin_timestamp=0, end_timestamp=_LONG_MS
+        )
         found = []
-        for is_unique in (False, True):
-            request = QueryMessage(
-                topic=topic,
-                key=key,
-                max_num=most,
-                begin_timestamp=0,
-                end_timestamp=_LONG_MS,
-                is_unique_key=is_unique or None,
-            )
-            commands = ((broker, command_of(request)) for broker in brokers)
-            for broker, answer in self._cluster.ask_brokers(commands):
-                if answer.code != ResponseCode.QUERY_NOT_FOUND:
-                    queue = MessageQueue(topic, broker, -1)
-                    body = self._cluster.check(broker, answer).body
-                    found.append(Pulled(queue, 0, 0, 0, 0, body))
+        commands = ((broker, command_of(request)) for broker in brokers)
+        for broker, answer in self._cluster.ask_brokers(commands):
+            if answer.code != ResponseCode.QUERY_NOT_FOUND:
+                queue = MessageQueue(topic, broker, -1)
+                body = self._cluster.check(broker, answer).body
+                found.append(Pulled(queue, 0, 0, 0, 0, body))
         return found
 
     # --- as they come -----------------------------------------------------------------------------

@@ -53,6 +53,13 @@ _RESERVED_TOPICS = _NO_SENDING_TOPICS | {
     TRACE_TOPIC,
 }
 
+# Groups that every broker has (as SubscriptionGroupManager#init).
+SYSTEM_GROUPS = (
+    *("TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY"),
+    *("CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_RMQ_SYS_TRANS"),
+)
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+
 _FORBIDDEN_CHARACTER = re.compile(r"[^%|a-zA-Z0-9_-]")
 
 
@@ -64,6 +71,11 @@ def is_reserved_topic(name: str) -> bool:
 def is_system_topic(name: str) -> bool:
     """Whether the topic is RocketMQ's own: a reserved one, one of retries or of dead letters."""
     return is_reserved_topic(name) or is_retry_topic(name) or is_dead_letter_topic(name)
+
+
+def is_system_group(name: str) -> bool:
+    """Whether a group is RocketMQ's own."""
+    return name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def is_sending_forbidden(topic: str) -> bool:

@@ -17,7 +17,7 @@ import pytest
 from tests.broker_core.cli.conftest import COMMAND, Run
 
 import rocketpy
-from rocketpy.broker_core.cli.group_lag import QueueLag, _fitting
+from rocketpy.broker_core.cli.group_lag import Key, QueueLag, _fitting
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def lag(queue_id: int, behind: int) -> QueueLag:
 
 def test_a_watch_that_does_not_fit_has_a_row_for_each_topic() -> None:
     lags = [lag(queue_id, queue_id) for queue_id in range(30)]
-    before = {("billing", "orders", queue_id): 8 for queue_id in range(30)}
+    before: dict[Key, int] = {("billing", "orders", None, queue_id): 8 for queue_id in range(30)}
     assert _fitting(lags, before, 2.0, height=40).row_count == 30
     table = _fitting(lags, before, 2.0, height=20)
     assert [[*map(str, column.cells)] for column in table.columns] == [

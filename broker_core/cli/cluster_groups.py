@@ -1,0 +1,159 @@
+"""Consumer groups of a cluster for `rocketpy group`: what the same commands tell of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rocketpy.broker_core.cli.group_lag import Measure, QueueLag
+from rocketpy.broker_core.cli.group_reset import QueueReset, offset_by_name
+from rocketpy.broker_core.cli.groups import settings_shown
+from rocketpy.broker_core.cli.options import time_ms
+from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.groups import LATEST_MS, ClusterGroups
+from rocketpy.broker_core.client.offsets import ClusterOffsets
+from rocketpy.broker_core.client.topics import ClusterTopics
+from rocketpy.broker_core.errors import QueueNotFoundError
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.metadata import dead_letter_topic
+from rocketpy.broker_core.metadata.names import is_system_group
+from rocketpy.broker_core.protocol.bodies.groups import GroupSettings
+
+_FIRST_MS = 0  # a time before all messages
+_TIMES = {"earliest": _FIRST_MS, "latest": LATEST_MS}
+
+
+@contextmanager
+def measuring(address: ClusterAddress) -> Iterator[Measure]:
+    """Give a function that measures the lag of groups, over one set of connections."""
+    with Cluster(address) as cluster:
+        groups = ClusterGroups(cluster)
+
+        def measure(group: str | None, topic: str | None) -> list[QueueLag]:
+            return [
+                QueueLag(
+                    group=each.group,
+                    topic=each.queue.topic,
+                    broker=each.queue.broker,
+                    queue_id=each.queue.queue_id,
+                    offset=each.committed,
+                    end=each.end,
+                    behind=each.behind,
+                    behind_ms=each.behind_ms,
+                )
+                for each in groups.progress(group, topic)
+            ]
+
+        yield measure
+
+
+def listed(address: ClusterAddress) -> list[dict[str, Any]]:
+    """Return groups: those that were made, and those that have read something."""
+    with Cluster(address) as cluster:
+        groups = ClusterGroups(cluster)
+        settings, lags = groups.settings(), groups.progress()
+        read = {each.group for each in lags}
+        names = sorted({name for name in settings if not is_system_group(name)} | read)
+        members, dead_letters = groups.members(names), _dead_letters(cluster, names)
+    return [
+        {
+            "group": name,
+            "topics": sorted({each.queue.topic for each in lags if each.group == name}),
+            "behind": sum(each.behind for each in lags if each.group == name),
+            "members": len(members[name]),
+            "dead_letters": dead_letters.get(name, 0),
+            **settings_shown(_first(settings.get(name, {}), name)),
+        }
+        for name in names
+    ]
+
+
+def _first(by_broker: dict[str, GroupSettings], name: str) -> GroupSettings:
+    return next(iter(by_broker.values()), GroupSettings(name=name))
+
+
+def _dead_letters(cluster: Cluster, groups: list[str]) -> dict[str, int]:
+    """Return how many messages groups have given up; a group without any may be missing."""
+    known = set(cluster.topics())
+    topics = {dead_letter_topic(group): group for group in groups}
+    pairs = [
+        (broker, topic)
+        for topic in sorted(known & set(topics))
+        for broker in cluster.route(topic).broker_names
+    ]
+    spans = ClusterTopics(cluster).spans(pairs)
+    return {topics[topic]: sum(each.messages for each in found) for topic, found in spans.items()}
+
+
+def create(
+    address: ClusterAddress,
+    name: str,
+    *,
+    retry_max_times: int | None,
+    consume_enabled: bool | None,
+) -> GroupSettings:
+    """Make a group on all brokers, or change it there."""
+    with Cluster(address) as cluster:
+        return ClusterGroups(cluster).create(
+            name, retry_max_times=retry_max_times, consume_enabled=consume_enabled
+        )
+
+
+def reset_offsets(
+    address: ClusterAddress,
+    group: str,
+    topic: str,
+    *,
+    to: str,
+    queue_id: int | None,
+    dry_run: bool,
+) -> list[QueueReset]:
+    """Set what a group reads next on all brokers; return that, and what it was before.
+
+    Raises:
+        GroupOnlineError: consumers of the group run, and a broker cannot tell them such offsets.
+    """
+    with Cluster(address) as cluster:
+        groups = ClusterGroups(cluster)
+        after, rows = _planned(cluster, group, topic, to, queue_id)
+        if dry_run:
+            return rows
+        at_ms = _TIMES.get(to) if offset_by_name(to, 0, 0, 0) is not None else time_ms(to)
+        if queue_id is None and at_ms is not None and groups.members([group])[group]:
+            groups.move_to_time(group, topic, at_ms)
+        else:
+            groups.move(group, after)
+        return rows
+
+
+def _planned(
+    cluster: Cluster, group: str, topic: str, to: str, queue_id: int | None
+) -> tuple[dict[MessageQueue, int], list[QueueReset]]:
+    offsets = ClusterOffsets(cluster)
+    ranges = {each.queue: (each.first, each.end) for each in ClusterTopics(cluster).queues(topic)}
+    queues = [queue for queue in ranges if queue_id in (None, queue.queue_id)]
+    if not queues:
+        raise QueueNotFoundError(topic, queue_id or 0, 1 + max(each.queue_id for each in ranges))
+    before = offsets.committed(group, queues)
+    after = {}
+    for queue in queues:
+        found = offset_by_name(to, *ranges[queue], before.get(queue))
+        if found is not None:
+            after[queue] = found
+    if not after:
+        when = time_ms(to)
+        assert when is not None
+        after = offsets.by_time(queues, when)
+    rows = [
+        QueueReset(
+            broker=queue.broker,
+            queue_id=queue.queue_id,
+            before=before.get(queue),
+            after=after[queue],
+            end=ranges[queue][1],
+        )
+        for queue in queues
+    ]
+    return after, rows
