@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 LEASE = "transactions"
 MOST_HALVES = 4096  # in one append
 MOST_BYTES = 32 << 20
+OP_BODY_LIMIT = 4096
 _HOUR_MS = 3_600_000
 
 
@@ -182,7 +183,8 @@ class TransactionChecker:
         for half in plan.given_up:
             log.error("transaction of half message %s is given up: nobody ended it", half.msg_id)
             drafts += self._draft(given_up_copy(half, config))
-        drafts += self._journal.op_drafts(queue_id, plan.replaced)
+        # Few op messages, as progress is noted at once: brokers of 4.9 need not read them.
+        drafts += self._journal.op_drafts(queue_id, plan.replaced, limit=OP_BODY_LIMIT)
         with self._journal.naming({queue_id: plan.replaced}):
             return store.append_many(drafts)[: len(plan.asked)]
 

@@ -98,10 +98,15 @@ class HalfJournal:
                 found.append(offset)
         return found
 
-    def op_drafts(self, queue_id: int, half_offsets: Sequence[int]) -> list[RecordDraft]:
-        """Return the op messages that name half messages: the last drafts of an append."""
+    def op_drafts(
+        self, queue_id: int, half_offsets: Sequence[int], *, limit: int | None = None
+    ) -> list[RecordDraft]:
+        """Return the op messages that name half messages: the last drafts of an append.
+
+        `limit` is used instead of the one of the settings.
+        """
         config, now_ms = self._store.config, self._store.clock.now_ms()
-        limit = self._settings.op_body_limit
+        limit = self._settings.op_body_limit if limit is None else limit
         ops = op_messages(queue_id, half_offsets, limit=limit, now_ms=now_ms, config=config)
         return [admitted(op, config) for op in ops]
 
