@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rocketpy.broker_core.cli import messages, namesrv, texts
+from rocketpy.broker_core.cli import broker, messages, namesrv, texts
 from rocketpy.broker_core.cli.commands import Commands, RootGroup
 from rocketpy.broker_core.cli.group import group_app
 from rocketpy.broker_core.cli.store import store_app
@@ -20,6 +20,7 @@ app.add_typer(topic_app, name="topic")
 app.command(help=texts.SEND)(messages.send)
 app.command(help=texts.TAIL)(messages.tail)
 app.command(help=texts.NAMESRV)(namesrv.namesrv)
+app.command(help=texts.BROKER)(broker.broker)
 app.add_typer(group_app, name="group")
 
 

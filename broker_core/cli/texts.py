@@ -262,3 +262,22 @@ It prints a line when it is ready, and stops at SIGTERM or Ctrl-C.
   rocketpy namesrv --print-config
 
 [bold]Exit codes[/bold]: 0 stopped, 2 it could not listen, 130 ended by Ctrl-C."""
+
+BROKER = """Run a broker, to which clients of RocketMQ send and from which they read.
+
+It serves a store directory; jobs and notebooks may work on the same one by
+path meanwhile. Settings are those of Apache's [bold]broker.conf[/bold], by their names. It
+listens on 127.0.0.1:10911 unless it is told otherwise ([bold]brokerIP1[/bold]).
+
+With [bold]--test[/bold] it runs a name server as well, both on free ports, with an empty
+store that goes at the end. The first line is the address for clients.
+
+It prints a line when it is ready, and stops at SIGTERM or Ctrl-C.
+
+[bold]Examples[/bold]
+
+  rocketpy broker --test
+  rocketpy broker --store shop-store --port 0
+  rocketpy broker --namesrv 127.0.0.1:9876 --store shop-store --print-config
+
+[bold]Exit codes[/bold]: 0 stopped, 2 it could not start, 130 ended by Ctrl-C."""

@@ -66,12 +66,7 @@ class NameServer:
         path = settings.kv_config_path
         context = server_context(settings.tls)
         self.key_values = KeyValues(Path(path) if path else None, self._disk)
-        try:
-            listening = bind(settings.bind_address, settings.listen_port)
-        except OSError as cause:
-            where = Host(settings.bind_address, settings.listen_port)
-            reason = f"cannot listen on {where}: {cause.strerror}; give another address or port"
-            raise OSError(cause.errno, reason) from cause
+        listening = bind(settings.bind_address, settings.listen_port)
         self.host = Host(settings.bind_address, listening.getsockname()[1])
         self._pool = ThreadPoolExecutor(1, "rocketpy-namesrv")
         self._changing = asyncio.Lock()

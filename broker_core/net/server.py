@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Iterable
 from enum import Enum
 from typing import Any
 
+from rocketpy.broker_core.message import Host
 from rocketpy.broker_core.net.connection import Connection, Serves
 from rocketpy.broker_core.protocol.frames import MOST_BYTES
 
@@ -36,7 +37,7 @@ def bind(address: str, port: int) -> socket.socket:
     """Return a socket that listens on an address; port 0 is any free one.
 
     Raises:
-        OSError: the port is taken, or the address is not of this machine.
+        OSError: the port is taken, or the address is not of this machine; says which they are.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -45,9 +46,11 @@ def bind(address: str, port: int) -> socket.socket:
         listening.bind((address, port))
         listening.listen(_BACKLOG)
         listening.setblocking(False)
-    except BaseException:
+    except OSError as cause:
         listening.close()
-        raise
+        where = Host(address, port)
+        reason = f"cannot listen on {where}: {cause.strerror}; give another address or port"
+        raise OSError(cause.errno, reason) from cause
     return listening
 
 

@@ -19,6 +19,7 @@ from tests.project import command_line
 from tests.project.command_line import Example, Found
 from typer.testing import CliRunner, Result
 
+from rocketpy.broker_core.broker.settings import PROPERTIES as BROKER_PROPERTIES
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli.exits import EXIT_CODES
 
@@ -46,7 +47,10 @@ KEYS = {
     "namesrv": "listenPort bindAddress kvConfigPath configStorePath configBlackList "
     "orderMessageEnable returnOrderTopicConfigToBroker scanNotActiveBrokerInterval "
     "enableAllTopicList enableTopicList deleteTopicWithBrokerRegistration "
-    "serverChannelMaxIdleTimeSeconds",
+    "serverChannelMaxIdleTimeSeconds tls.server.mode tls.test.mode.enable tls.server.keyPath "
+    "tls.server.keyPassword tls.server.certPath tls.server.trustCertPath "
+    "tls.server.need.client.auth",
+    "broker": " ".join(BROKER_PROPERTIES),
     "group list": "group topics behind members dead_letters retry_max_times retry_queues "
     "consume_enabled",
     "group create": "group retry_max_times retry_queues consume_enabled",

@@ -1,0 +1,145 @@
+"""`rocketpy broker`: a broker as a process, or a whole RocketMQ for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rocketpy.broker_core.cli.options import AsJson, option
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.broker.settings import BrokerSettings
+
+
+def broker(
+    config: Annotated[
+        Path | None, option("FILE", "Settings, as Apache's broker has them.", "--config", "-c")
+    ] = None,
+    namesrv: Annotated[
+        str | None, option("ADDRESSES", "Name servers: host:port;host:port.", "--namesrv", "-n")
+    ] = None,
+    store: Annotated[Path | None, option("PATH", "The store directory.")] = None,
+    name: Annotated[str | None, option("NAME", "The broker's name.")] = None,
+    port: Annotated[
+        int | None, option("PORT", "Listen on this port; 0 is any free one.", least=0)
+    ] = None,
+    test: Annotated[
+        bool,
+        typer.Option(
+            "--test",
+            help="Run a name server and a broker with an empty store, which go at the end.",
+        ),
+    ] = False,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", "-p", help="Print all settings, and start nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a broker."""
+    from rocketpy.broker_core.cli.terminal import print_json
+
+    given = {
+        "namesrvAddr": namesrv,
+        "storePathRootDir": store,
+        "brokerName": name,
+        "listenPort": port,
+    }
+    options = {each: str(value) for each, value in given.items() if value is not None}
+    properties = {**_read(config), **options}
+    if test:
+        if print_config:
+            raise typer.BadParameter("--test starts something; leave out --print-config")
+        return _run_test(properties, as_json=as_json)
+    settings = _settings(properties)
+    if print_config:
+        from rocketpy.broker_core import java_properties
+
+        if as_json:
+            print_json(settings.properties())
+        else:
+            typer.echo(java_properties.format(settings.properties()), nl=False)
+        return None
+    return _run(settings, config, as_json=as_json)
+
+
+def _read(config: Path | None) -> dict[str, str]:
+    from rocketpy.broker_core import java_properties
+    from rocketpy.broker_core.broker.settings import SettingError
+
+    if config is None:
+        return {}
+    try:
+        return java_properties.parse(config.read_text("utf-8"))
+    except ValueError as cause:
+        raise SettingError(str(config), "?", str(cause)) from cause
+
+
+def _settings(properties: Mapping[str, str]) -> BrokerSettings:
+    import logging
+
+    from rocketpy.broker_core.broker.settings import BrokerSettings, nearest
+
+    settings = BrokerSettings.parse(properties)
+    for unknown in settings.unknown:
+        near = nearest(unknown)
+        hint = f"; is {near} meant?" if near else ""
+        logging.getLogger(__name__).warning("nothing has the property %s%s", unknown, hint)
+    return settings
+
+
+def _run(settings: BrokerSettings, config: Path | None, *, as_json: bool) -> None:
+    from rocketpy.broker_core.broker.broker import Broker
+    from rocketpy.broker_core.net.running import run
+
+    server = Broker(settings, config_path=config)
+
+    def tell() -> None:
+        servers = settings.namesrv_addr
+        of_servers = f" and name server is {servers}" if servers else ""
+        line = (
+            f"The broker[{settings.broker_name}, {server.host}] boot success. "
+            f"serializeType=JSON{of_servers}"
+        )
+        facts = {
+            "name": settings.broker_name,
+            "address": str(server.host),
+            "namesrv_addr": servers,
+            "store": str(server.store.root),
+        }
+        _tell(line, facts, as_json=as_json)
+
+    run(server, tell)
+
+
+def _run_test(properties: Mapping[str, str], *, as_json: bool) -> None:
+    import tempfile
+
+    from rocketpy.broker_core.local.cluster import LocalCluster
+    from rocketpy.broker_core.net.running import run
+
+    with tempfile.TemporaryDirectory(prefix="rocketpy-broker-") as folder:
+        cluster = LocalCluster(Path(folder) / "store", settings=properties)
+
+        def tell() -> None:
+            member = cluster.members[0]
+            facts = {
+                "namesrv_addr": cluster.namesrv_addr,
+                "address": member.address,
+                "store": str(member.store_path),
+            }
+            _tell(cluster.namesrv_addr, facts, as_json=as_json)
+
+        run(cluster, tell)
+
+
+def _tell(line: str, facts: Mapping[str, str], *, as_json: bool) -> None:
+    from rocketpy.broker_core.cli.terminal import print_json
+
+    if as_json:
+        print_json(facts)
+    else:
+        typer.echo(line)
+    typer.get_text_stream("stdout").flush()
