@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.lazy import lazy_property
-from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.growth import Growth
@@ -19,11 +18,10 @@ from rocketpy.broker_core.storage.queue_ends import (
     sampled_ends,
 )
 from rocketpy.broker_core.storage.queue_table import QueueTable
+from rocketpy.broker_core.storage.recent_ranges import RecentRanges
 from rocketpy.broker_core.storage.removed_topics import NOTHING_REMOVED, RemovedTopicsFile
 from rocketpy.broker_core.storage.tail import TailFile
 from rocketpy.broker_core.storage.targets import IndexTarget, QueueTarget, Target
-
-Range = tuple[QueueOffset, QueueOffset]  # the first, and the one after the last
 
 
 class StoreParts:
@@ -50,8 +48,7 @@ class StoreParts:
         self.queue_ends = QueueEndsFile(root, disk)
         self.removed_topics = RemovedTopicsFile(root, disk)
         self._removed_seen = NOTHING_REMOVED
-        # By queue: the tail's end, until when it counts, and the range (queue_bounds.py).
-        self.recent_ranges: dict[QueueKey, tuple[bytes, float, Range]] = {}
+        self.recent_ranges = RecentRanges(self.tail.end_bytes)
         # Writes the entries of a queue anew; None where the store is only read.
         self.restore_queue: Callable[[QueueKey], None] | None = None
         # Finishes the deletion of topics that a process left undone; None likewise.
@@ -71,7 +68,7 @@ class StoreParts:
         seen, self._removed_seen = self._removed_seen, removed
         if removed is seen:
             return
-        self.recent_ranges.clear()
+        self.recent_ranges.forget()
         changed = {topic for topic, end in removed.ends.items() if seen.end_of(topic) != end}
         self.queues.forget_topics(changed)
 

@@ -15,11 +15,11 @@ from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import QueueOffset
 from rocketpy.broker_core.storage.consume_queue import ConsumeQueue, QueueUnit
 from rocketpy.broker_core.storage.layout import ABORT
-from rocketpy.broker_core.storage.parts import Range, StoreParts
+from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.published import look
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, ends_in
+from rocketpy.broker_core.storage.recent_ranges import Range
 
-_RECENT_S = 0.05  # how long a range counts while our log has not grown
 _LOOKS, _LOOK_AGAIN_S = 10, 0.1  # for what a writer is just restoring
 
 
@@ -56,17 +56,8 @@ class QueueBounds:
         return low, end
 
     def recent_range(self) -> Range:
-        """Return what range() does; looked up again only when our log has grown, or after a while.
-
-        What others do to the store without moving our log's end is seen a moment later.
-        """
-        mark, now_s = self._parts.tail.end_bytes(), time.monotonic()
-        known = self._parts.recent_ranges.get(self._key)
-        if known is not None and known[0] == mark and now_s < known[1]:
-            return known[2]
-        found = self.range()
-        self._parts.recent_ranges[self._key] = mark, now_s + _RECENT_S, found
-        return found
+        """Return what range() does, from memory where that is as good: see recent_ranges.py."""
+        return self._parts.recent_ranges.get(self._key, self.range)
 
     def _published(self) -> tuple[QueueOffset, QueueUnit | None]:
         """Return the end of the queue and its last entry, without those of an append under way."""

@@ -190,7 +190,9 @@ class Writer:
         What is remembered here counts only once all of it is, as an interrupt may come between.
         """
         self._seen_end = -1
+        before = self._parts.tail.end_bytes()
         self._parts.tail.write(new)
+        self._parts.recent_ranges.carry_on(before, ends)
         self._queue_ends.update(ends)
         self.queues.ends.note(old.end, new.end, ends)
         self._seen_end = new.end

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import rocketpy
-from rocketpy.broker_core.storage.parts import Range
 from rocketpy.broker_core.storage.queue_bounds import QueueBounds
+from rocketpy.broker_core.storage.recent_ranges import Range
 
 
 def test_a_recent_range_is_new_as_soon_as_somebody_appended(
