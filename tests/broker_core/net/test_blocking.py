@@ -38,6 +38,12 @@ def read_requests(accepted: socket.socket, count: int) -> list[RemotingCommand]:
     return found
 
 
+def hold(accepted: socket.socket) -> None:
+    """Answer nothing until the other side is gone."""
+    read_requests(accepted, 1)
+    accepted.recv(1)
+
+
 def test_answers_are_given_by_number_in_whatever_order_they_come() -> None:
     def serve(accepted: socket.socket) -> None:
         asked = read_requests(accepted, 3)
@@ -82,7 +88,7 @@ def test_what_the_server_asks_is_passed_over() -> None:
 
 
 def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> None:
-    with listening(lambda accepted: accepted.recv(1 << 16) and None) as address:
+    with listening(hold) as address:
         connection = BlockingConnection(address)
         with pytest.raises(ServerUnreachableError, match=r"no answer in 0\.1 s"):
             connection.ask(RemotingCommand(1), timeout_s=0.1)
@@ -131,10 +137,6 @@ def test_the_connection_that_has_something_is_found_among_several() -> None:
     def answer(accepted: socket.socket) -> None:
         (command,) = read_requests(accepted, 1)
         accepted.sendall(encode(command.answer(0)))
-        accepted.recv(1)
-
-    def hold(accepted: socket.socket) -> None:
-        read_requests(accepted, 1)
         accepted.recv(1)
 
     with listening(answer) as first, listening(hold) as second:
