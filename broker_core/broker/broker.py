@@ -74,7 +74,7 @@ class Broker:
         self._disk = disk
         self.pool = ThreadPoolExecutor(_POOL_THREADS, "rocketpy-broker")
         self.service = Service(self, HANDLERS, self.pool)
-        self.stats = Stats()
+        self.stats = Stats(self.clock.now_ms)
         self.started_ms = self.clock.now_ms()
         self.configuration = Configuration(self)
         self.is_stopping = False

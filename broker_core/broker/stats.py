@@ -1,14 +1,15 @@
 """What a broker counts: messages and bytes that it took and gave, by topic and group.
 
 The loop counts with each request, in small tallies, and never looks at the time. A task samples
-the tallies every ten seconds; rates are those between samples, as Apache's StatsItem has them: over
-a minute, an hour and a day. Names of statistics are Apache's (Stats, BrokerStatsManager).
+the tallies every ten seconds. Rates are those from the oldest sample of a minute, an hour or a day
+until now; Apache's StatsItem has them until its newest sample. Names of statistics are Apache's
+(Stats, BrokerStatsManager).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -64,7 +65,8 @@ class History:
 class Stats:
     """The counters of one broker. Counted and sampled in the loop; any thread may look."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms  # for those who look, not for those who count
         self._sent: dict[str, Tally] = {}  # by topic
         self._given: dict[tuple[str, str], Tally] = {}  # by topic and group
         self._sent_back: dict[tuple[str, str], Tally] = {}  # likewise
@@ -115,9 +117,10 @@ class Stats:
 
     # --- sampling ---------------------------------------------------------------------------------
 
-    def sample(self, now_ms: int) -> None:
+    def sample(self) -> None:
         """Take a sample of all tallies: every SAMPLE_S seconds."""
         self._sum_up()
+        now_ms = self._now_ms()
         day = datetime.fromtimestamp(now_ms / 1000).toordinal()
         if self._day is not None and day != self._day:
             self.yesterday_morning = self.this_morning
@@ -127,9 +130,8 @@ class Stats:
         for tally in self._tallies():
             history = self._histories.get(tally)
             if history is None:
-                # What was counted since the last sample began from nothing.
-                history = self._histories[tally] = History(Sample(now_ms - SAMPLE_S * 1000))
-            sample = Sample(now_ms, tally.calls, tally.messages, tally.size_bytes)
+                history = self._histories[tally] = History(_nothing_before(now_ms))
+            sample = _sample(tally, now_ms)
             history.minute.append(sample)
             if self._samples % _HOUR_EVERY == 0:
                 history.hour.append(sample)
@@ -167,14 +169,13 @@ class Stats:
         tally = self._tally(name, key)
         if tally is None:
             return None
-        history = self._histories.get(tally)
-        if history is None:  # there is no sample yet
-            return Span(), Span(), Span()
-        is_size = name.endswith("_SIZE")
+        now_ms, is_size = self._now_ms(), name.endswith("_SIZE")
+        last = _sample(tally, now_ms)
+        history = self._histories.get(tally) or History(_nothing_before(now_ms))
         return (
-            _span(history.minute, is_size=is_size),
-            _span(history.hour, is_size=is_size),
-            _span(history.day, is_size=is_size),
+            _span(history.minute[0], last, is_size=is_size),
+            _span(history.hour[0], last, is_size=is_size),
+            _span(history.day[0], last, is_size=is_size),
         )
 
     def sent_tps(self, topic: str) -> float:
@@ -189,13 +190,14 @@ class Stats:
 
     def rates(self, tally: Tally) -> tuple[float, float, float]:
         """Return messages a second of a tally in the last 10 seconds, minute and 10 minutes."""
-        history = self._histories.get(tally)
-        if history is None:
-            return 0.0, 0.0, 0.0
-        last = list(history.minute)[-2:]
-        ten_minutes = [*list(history.hour)[-1:], *list(history.minute)[-1:]]
-        spans = (_span(last), _span(history.minute), _span(ten_minutes))
-        return spans[0].per_second, spans[1].per_second, spans[2].per_second
+        now_ms = self._now_ms()
+        last = _sample(tally, now_ms)
+        history = self._histories.get(tally) or History(_nothing_before(now_ms))
+        # The newest sample may be of this moment: nothing was counted since it.
+        recent = history.minute[-2] if len(history.minute) > 1 else history.minute[-1]
+        firsts = recent, history.minute[0], history.hour[-1]
+        ten_s, minute, ten_minutes = (_span(first, last).per_second for first in firsts)
+        return ten_s, minute, ten_minutes
 
     def _tally(self, name: str, key: str) -> Tally | None:
         if name in (TOPIC_PUT_NUMS, TOPIC_PUT_SIZE):
@@ -218,10 +220,16 @@ def _total(found: Iterable[Tally]) -> _Totals:
     )
 
 
-def _span(samples: deque[Sample] | list[Sample], *, is_size: bool = False) -> Span:
-    if len(samples) < 2:
-        return Span()
-    first, last = samples[0], samples[-1]
+def _sample(tally: Tally, now_ms: int) -> Sample:
+    return Sample(now_ms, tally.calls, tally.messages, tally.size_bytes)
+
+
+def _nothing_before(now_ms: int) -> Sample:
+    """Return the sample that a tally begins with: it was made since the last ones were taken."""
+    return Sample(now_ms - SAMPLE_S * 1000)
+
+
+def _span(first: Sample, last: Sample, *, is_size: bool = False) -> Span:
     total = last.size_bytes - first.size_bytes if is_size else last.messages - first.messages
     elapsed_ms, calls = last.at_ms - first.at_ms, last.calls - first.calls
     return Span(

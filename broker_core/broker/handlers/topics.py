@@ -14,6 +14,7 @@ from rocketpy.broker_core.errors import TopicNameError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import (
     RETRY_TOPIC_PREFIX,
+    TOPIC_NAME_LIMIT,
     TRACE_TOPIC,
     UNRESOLVED_TRANSACTION_TOPIC,
     check_topic_name,
@@ -125,7 +126,14 @@ def _require_legal(broker: Broker, topic: str) -> None:
     try:
         check_topic_name(topic)
     except TopicNameError as cause:
-        raise RefusedError(ResponseCode.INVALID_PARAMETER, str(cause)) from cause
+        is_long = len(topic) > TOPIC_NAME_LIMIT
+        remark = (
+            f"The specified topic is longer than topic max length {TOPIC_NAME_LIMIT}."
+            if is_long
+            else f"The specified topic: {topic}, contains illegal characters, allowing only "
+            "^[%|a-zA-Z0-9_-]+$"
+        )
+        raise RefusedError(ResponseCode.INVALID_PARAMETER, remark) from cause
     _refuse_own(broker, topic)
 
 

@@ -27,4 +27,4 @@ class StatsSampling:
         await self._periodic.stop()
 
     async def _sample(self) -> None:
-        self._broker.stats.sample(self._broker.clock.now_ms())
+        self._broker.stats.sample()
