@@ -62,6 +62,7 @@ class Connection(asyncio.Protocol):
         self._closed_callbacks: list[Callable[[Connection], None]] = []
         self.peer, self.local = NO_HOST, NO_HOST
         self.packed_peer = NO_HOST.packed()  # as records have it
+        self.is_encrypted = False
         self.is_closed = False
         self.heard_s = self._loop.time()  # when the last bytes came
 
@@ -77,6 +78,7 @@ class Connection(asyncio.Protocol):
         self.peer = _host(transport.get_extra_info("peername"))
         self.local = _host(transport.get_extra_info("sockname"))
         self.packed_peer = self.peer.packed()
+        self.is_encrypted = transport.get_extra_info("sslcontext") is not None
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         if self._opened is not None:
             self._opened(self)

@@ -25,9 +25,11 @@ Answer = dict[str, Any]
 class RocketMqTool:
     """Runs the Java tool against one name server; its errors go to a file in `home`."""
 
-    def __init__(self, class_path: str, namesrv_addr: str, *, home: Path) -> None:
+    def __init__(
+        self, class_path: str, namesrv_addr: str, *, home: Path, options: Sequence[str] = ()
+    ) -> None:
         self._command = java_command(
-            *("RocketMqTool", namesrv_addr), class_path=class_path, home=home
+            *("RocketMqTool", namesrv_addr), class_path=class_path, home=home, options=options
         )
         self._errors = home / "RocketMqTool.log"
         self._process: subprocess.Popen[str] | None = None
