@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -90,11 +91,14 @@ def _is_running(pid: int) -> bool:
 
 
 class Zygote:
-    """Starts writers quickly: forked from a process that has everything imported."""
+    """Starts processes quickly: forked from one that has everything imported, a module here."""
+
+    def __init__(self, module: str = "tests.crash.zygote") -> None:
+        self._module = module
 
     def __enter__(self) -> Zygote:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.zygote"],
+            [sys.executable, "-m", self._module],
             cwd=_PROJECT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -156,6 +160,25 @@ class Zygote:
             "files": [str(file) for file in batch.files],
             "writer": batch.writer,
             "number": batch.number,
+            "kill_at": kill_at,
+            "diary": str(diary),
+        }
+        return Child(self, self.ask(task), diary)
+
+    def start_broker(
+        self,
+        settings: Mapping[str, str],
+        *,
+        life: int,
+        phase: Literal["never", "open", "serve"] = "never",
+        kill_at: int = 1,
+    ) -> Child:
+        """Start a broker; it kills itself at an operation on the disk of its phase."""
+        root = Path(settings["storePathRootDir"])
+        diary = root.parent / f"diary-{root.name}-broker-{life}"
+        task: dict[str, object] = {
+            "settings": dict(settings),
+            "phase": phase,
             "kill_at": kill_at,
             "diary": str(diary),
         }

@@ -12,6 +12,7 @@ import os
 import random
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,14 @@ def deliver(task: dict[str, Any], diary: Diary) -> None:
     diary.note("delivered")
 
 
-def main() -> None:
+def choose(task: dict[str, Any], diary: Diary) -> None:
+    """Do what the task is about."""
+    work = commit if "files" in task else deliver if "now_ms" in task else run
+    work(task, diary)
+
+
+def main(work: Callable[[dict[str, Any], Diary], None] = choose) -> None:
+    """Fork a child for each task until the input ends."""
     for line in sys.stdin:
         task = json.loads(line)
         if "wait" in task:
@@ -137,7 +145,6 @@ def main() -> None:
         if pid == 0:
             diary = Diary(Path(task["diary"]))
             try:
-                work = commit if "files" in task else deliver if "now_ms" in task else run
                 work(task, diary)
             except BaseException:
                 diary.note("error", json.dumps(traceback.format_exc()))
