@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +43,7 @@ from rocketpy.broker_core.clock import Clock, SystemClock, steady_ms
 from rocketpy.broker_core.delay.service import DeliveryService
 from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.connection import Connection
-from rocketpy.broker_core.net.server import Server, bind_pair
+from rocketpy.broker_core.net.server import Listening, Server, bind_pair
 from rocketpy.broker_core.net.service import Service
 from rocketpy.broker_core.net.tls import server_context
 from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
@@ -121,7 +120,7 @@ class Broker:
         self.topics.make_system_topics()
         self.groups.make_system_groups()
 
-    async def _serve(self, sockets: list[socket.socket]) -> None:
+    async def _serve(self, sockets: list[Listening]) -> None:
         settings = self.settings
         self.caller = Caller(self.service)
         self._start_services()
@@ -171,9 +170,11 @@ class Broker:
         await self.appender.drained()
         await self._server.stop()
         self.caller.close()
-        await self._stop_services()
-        await self.in_pool(self.store.close)
-        self.pool.shutdown(wait=False)
+        try:
+            await self._stop_services()
+        finally:  # offsets may be left unsaved; the messages are closed in order all the same
+            await self.in_pool(self.store.close)
+            self.pool.shutdown(wait=False)
 
     async def abandon(self) -> None:
         """Stop as a crash would: nobody is answered or told. Its disk must take nothing more."""

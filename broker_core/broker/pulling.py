@@ -198,6 +198,7 @@ class Pulling:
         if records is None:
             return Reply(found.code, fields, remark=found.status)
         size = sum(map(len, records.views))
-        stats = self._broker.stats
-        stats.given(request.consumer_group, request.topic, records.messages, size)
+        group, topic = request.consumer_group, request.topic
+        self._broker.stats.given(group, topic, records.messages, size)
+        self._broker.offsets.note_pulled(group, topic, request.queue_id, found.next_offset)
         return Reply(found.code, fields, records.views, remark=found.status)

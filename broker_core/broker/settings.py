@@ -7,7 +7,7 @@ Those that we do not know are kept in `unknown`, for whoever starts the broker t
 from __future__ import annotations
 
 import difflib
-import socket
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -44,7 +44,7 @@ class BrokerSettings:
 
     # --- who it is --------------------------------------------------------------------------------
     broker_cluster_name: str = "DefaultCluster"
-    broker_name: str = field(default_factory=socket.gethostname)
+    broker_name: str = field(default_factory=platform.node)
     broker_id: int = 0
     broker_role: str = "ASYNC_MASTER"
     broker_ip: str = _named("brokerIP1", "")  # advertised; without it the address it listens on

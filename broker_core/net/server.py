@@ -19,6 +19,8 @@ from rocketpy.broker_core.protocol.frames import MOST_BYTES
 
 log = logging.getLogger(__name__)
 
+Listening = socket.socket  # for those who hand one on, and know no socket
+
 _BACKLOG = 1024
 _TLS_HANDSHAKE = 0x16  # the first byte of TLS; a frame of that length would be too large
 _HANDSHAKE_TIMEOUT_S = 10.0
