@@ -114,7 +114,7 @@ def name_server(folder: Path) -> ServerProcess:
     return ServerProcess(command, log=folder / "namesrv.log")
 
 
-def broker(settings: Mapping[str, str | int], *, log: Path) -> ServerProcess:
+def broker(settings: Mapping[str, str], *, log: Path) -> ServerProcess:
     """Return a broker, by settings of `broker.conf`."""
     words = [f"{name}={value}" for name, value in settings.items()]
     return ServerProcess([sys.executable, "-m", "tests.broker_process", *words], log=log)

@@ -52,7 +52,7 @@ def _ours(folder: Path) -> Iterator[Side]:
     with broker_process.name_server(folder) as name_server:
         settings = {
             "brokerName": "bench",
-            "listenPort": free_ports()[1],
+            "listenPort": str(free_ports()[1]),
             "namesrvAddr": name_server.address,
             "storePathRootDir": str(folder / "store"),
         }

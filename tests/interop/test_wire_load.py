@@ -39,7 +39,7 @@ def run(load: Load, folder: Path) -> Outcome:
     with broker_process.name_server(folder) as name_server:
         settings = {
             "brokerName": "load",
-            "listenPort": free_ports()[1],
+            "listenPort": str(free_ports()[1]),
             "namesrvAddr": name_server.address,
             "storePathRootDir": str(folder / "store"),
             "flushDiskType": "SYNC_FLUSH",
