@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# How long a send waits for another process that has the lock: a client gives up after 3 s.
-_LOCK_WAIT_S = 2.0
+_BUSY = "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while"  # Apache's words
 
 
 class Storing(Protocol):
@@ -48,6 +48,7 @@ class Appender:
         self._broker, self._store, self._loop = broker, broker.store, broker.loop
         self._drafts: list[RecordDraft] = []
         self._waiting: list[Storing] = []
+        self._since_s: list[float] = []  # when those came that wait behind a thread
         self._is_due = self._is_busy = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -64,7 +65,9 @@ class Appender:
             raise RefusedError(ResponseCode.SYSTEM_BUSY, remark)
         self._drafts.extend(drafts)
         self._waiting.append(storing)
-        if not self._is_due and not self._is_busy:
+        if self._is_busy:
+            self._since_s.append(self._loop.time())
+        elif not self._is_due:
             self._is_due = True
             self._idle.clear()
             self._loop.call_soon(self._turn)
@@ -111,7 +114,7 @@ class Appender:
         """Store all with one append that waits for the lock; return what the loop has to do."""
         self.thread_id = threading.get_ident()
         try:
-            placed = self._store.append_many(drafts, lock_timeout_s=_LOCK_WAIT_S)
+            placed = self._store.append_many(drafts, lock_timeout_s=self._patience_s())
         except StoreLockedError as locked:
             busy = _busy(locked)
             return [lambda: _fail_all(waiting, busy)]
@@ -137,7 +140,7 @@ class Appender:
 
     def _append_one(self, drafts: list[RecordDraft], storing: Storing) -> Callable[[], None]:
         try:
-            placed = self._store.append_many(drafts, lock_timeout_s=_LOCK_WAIT_S)
+            placed = self._store.append_many(drafts, lock_timeout_s=self._patience_s())
         except StoreLockedError as locked:
             busy = _busy(locked)
             return lambda: storing.failed(busy)
@@ -150,10 +153,34 @@ class Appender:
         for result in results:
             result()
         self._is_busy = False
+        self._refuse_late()
         if self._waiting:
             self._turn()
         else:
             self._idle.set()
+
+    def _patience_s(self) -> float | None:
+        """Return how long a send waits for another who has the lock; None leaves it to the store.
+
+        A client that gave up sends again: so it must not be stored after that.
+        """
+        settings = self._broker.settings
+        if not settings.broker_fast_failure_enable:
+            return None
+        return settings.wait_time_mills_in_send_queue / 1000
+
+    def _refuse_late(self) -> None:
+        """Refuse what waited for too long behind a thread."""
+        since_s, self._since_s = self._since_s, []
+        patience_s = self._patience_s()
+        if patience_s is None:
+            return
+        late = bisect_left(since_s, self._loop.time() - patience_s)
+        if late:
+            refused, self._waiting = self._waiting[:late], self._waiting[late:]
+            self._drafts = self._drafts[sum(storing.count for storing in refused) :]
+            remark = f"{_BUSY}, {late} sends waited for more than {patience_s:g} s"
+            _fail_all(refused, RefusedError(ResponseCode.SYSTEM_BUSY, remark))
 
     def _finish(
         self,
@@ -193,5 +220,4 @@ def _fail_all(waiting: list[Storing], cause: Exception) -> None:
 
 
 def _busy(cause: StoreLockedError) -> RefusedError:
-    remark = f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while: {cause}"
-    return RefusedError(ResponseCode.SYSTEM_BUSY, remark)
+    return RefusedError(ResponseCode.SYSTEM_BUSY, f"{_BUSY}: {cause}")

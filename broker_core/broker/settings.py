@@ -72,7 +72,6 @@ class BrokerSettings:
     delete_when: str = "04"
     disk_max_used_space_ratio: int = 75
     disk_space_clean_forcibly_ratio: int = 85
-    disk_space_warning_level_ratio: int = 90
     flush_consumer_offset_interval: int = 5_000
     # --- sending ----------------------------------------------------------------------------------
     auto_create_topic_enable: bool = True
@@ -88,7 +87,7 @@ class BrokerSettings:
     reject_transaction_message: bool = False
     store_reply_message_enable: bool = True
     broker_fast_failure_enable: bool = True
-    wait_time_mills_in_send_queue: int = 200
+    wait_time_mills_in_send_queue: int = 2_000  # Apache: 200; clients give up after 3,000
     send_thread_pool_queue_capacity: int = 10_000
     # --- pulling ----------------------------------------------------------------------------------
     enable_property_filter: bool = True  # Apache's default refuses SQL92

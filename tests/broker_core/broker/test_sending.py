@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -188,33 +191,65 @@ def test_the_old_header_with_names_in_full_is_taken(serve: Serve) -> None:
     serve(scenario)
 
 
-def test_while_another_holds_the_lock_sends_wait_and_heartbeats_do_not(serve: Serve) -> None:
-    async def scenario(asking: Asking) -> None:
-        await asking.send("orders", b"first")
+@asynccontextmanager
+async def lock_held(asking: Asking) -> AsyncIterator[None]:
+    """Have a thread hold the store's lock, as another process would."""
+    loop, taken, free = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def hold() -> None:
         with asking.broker.store.locked():
-            # This thread has the lock, which is the loop's own: so a thread takes it instead.
-            pass
-        other = rocketpy.open(asking.broker.store.root)
-        taken, free = asyncio.Event(), asyncio.Event()
-        loop = asyncio.get_running_loop()
+            loop.call_soon_threadsafe(taken.set)
+            free.wait()
 
-        def hold() -> None:
-            with other._store.locked():
-                loop.call_soon_threadsafe(taken.set)
-                asyncio.run_coroutine_threadsafe(free.wait(), loop).result()
-
-        holding = loop.run_in_executor(None, hold)
-        await taken.wait()
-        sending = asyncio.ensure_future(asking.send("orders", b"second"))
-        answer = await asking.ask(RequestCode.GET_MAX_OFFSET, {"topic": "orders", "queueId": 0})
-        assert answer.fields["offset"] == "1"
-        assert not sending.done()
+    holding = loop.run_in_executor(None, hold)
+    await taken.wait()
+    try:
+        yield
+    finally:
         free.set()
         await holding
-        assert (await sending).fields["queueOffset"] == "1"
-        other.close()
 
-    serve(scenario)
+
+def test_while_another_holds_the_lock_sends_wait_and_others_are_served(serve: Serve) -> None:
+    async def scenario(asking: Asking) -> None:
+        await asking.send("orders", b"first")
+        async with lock_held(asking):
+            bodies = b"second", b"third"
+            sending = [asyncio.ensure_future(asking.send("orders", body)) for body in bodies]
+            answer = await asking.ask(RequestCode.GET_MAX_OFFSET, {"topic": "orders", "queueId": 0})
+            assert answer.fields["offset"] == "1"
+            assert not any(each.done() for each in sending)
+        answers = await asyncio.gather(*sending)
+        assert [answer.fields["queueOffset"] for answer in answers] == ["1", "2"]
+
+    serve(scenario, waitTimeMillsInSendQueue="60000")
+
+
+def test_a_send_that_waits_too_long_for_the_lock_is_refused_as_busy(serve: Serve) -> None:
+    async def scenario(asking: Asking) -> None:
+        await asking.send("orders", b"first")
+        async with lock_held(asking):
+            answer = await asking.send("orders", b"second")
+            assert answer.code == ResponseCode.SYSTEM_BUSY
+        await asking.send("orders", b"third")
+        assert [each.stored_body for each in stored(asking, "orders")] == [b"first", b"third"]
+
+    serve(scenario, waitTimeMillsInSendQueue="20")
+
+
+def test_more_sends_than_the_queue_holds_are_refused_as_busy(serve: Serve) -> None:
+    async def scenario(asking: Asking) -> None:
+        await asking.send("orders", b"first")
+        async with lock_held(asking):
+            sending = [asyncio.ensure_future(asking.send("orders", b"x")) for _ in range(30)]
+            while sum(each.done() for each in sending) < 10:
+                await asyncio.sleep(0.001)
+        codes = [answer.code for answer in await asyncio.gather(*sending)]
+        assert 0 in codes
+        assert set(codes) == {0, ResponseCode.SYSTEM_BUSY}
+        assert len(stored(asking, "orders")) == 1 + codes.count(0)
+
+    serve(scenario, waitTimeMillsInSendQueue="60000", sendThreadPoolQueueCapacity="10")
 
 
 def test_under_sync_flush_an_acknowledged_message_is_durable(tmp_path: Path) -> None:
