@@ -75,6 +75,7 @@ class Registration:
         self._broker, self._caller, self._period_s = broker, caller, period_ms / 1000
         self._servers = [_NameServer(address) for address in dict.fromkeys(name_servers)]
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopped = False
 
     async def start(self) -> None:
         """Begin; on return every name server was told, but for those that let us wait."""
@@ -98,6 +99,9 @@ class Registration:
     async def stop(self) -> None:
         """Have every name server forget the broker, as far as they can be reached."""
         tasks, self._tasks = self._tasks, []
+        # Before Python 3.12 wait_for() forgets to be cancelled if an answer comes in that moment.
+        self._is_stopped = True
+        self.changed()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -105,7 +109,7 @@ class Registration:
             await asyncio.gather(*(self._unregister(each) for each in self._servers))
 
     async def _keep_known(self, server: _NameServer) -> None:
-        while True:
+        while not self._is_stopped:
             server.due.clear()
             failure = await self._register(server.address)
             server.note(failure)

@@ -14,6 +14,7 @@ from rocketpy.broker_core.nameserver.settings import NameServerSettings
 from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.server import Server, bind
+from rocketpy.broker_core.net.service import Body
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
 from rocketpy.broker_core.protocol.bodies.topics import (
     DataVersion,
@@ -234,6 +235,33 @@ def test_what_is_sent_has_the_form_that_an_apache_broker_sends() -> None:
     assert sent[0].fields == apache.fields
     crc = RegisterBroker.decode(sent[0].fields).body_crc
     assert crc == zlib.crc32(apache.body) & 0x7FFFFFFF
+
+
+def test_a_stop_in_the_moment_of_an_answer_is_a_stop() -> None:
+    async def test(shop: Shop, caller: Caller) -> None:
+        server = await name_server()
+        registration = Registration(shop, [server.address], caller)
+        connection = await caller._connection(server.address)
+        request, stopping = connection.request, list[asyncio.Future[None]]()
+
+        def stop(_: object) -> None:
+            if not stopping:
+                stopping.append(asyncio.ensure_future(registration.stop()))
+
+        def request_and_stop(
+            command: RemotingCommand, body: Body = b""
+        ) -> asyncio.Future[RemotingCommand]:
+            future = request(command, body)
+            future.add_done_callback(stop)
+            return future
+
+        connection.request = request_and_stop  # type: ignore[method-assign]
+        await registration.start()
+        await stopping[0]
+        assert server.routes.topics() == ()
+        await server.stop()
+
+    run(test)
 
 
 def test_without_name_servers_nothing_is_done() -> None:
