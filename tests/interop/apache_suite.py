@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,8 +84,8 @@ def run_suite(
     """
     shares = [class_names[n : n + per_jvm] for n in range(0, len(class_names), per_jvm)]
     with ThreadPoolExecutor(at_once) as pool:
-        for results in pool.map(lambda share: _run_jvm(target, share), shares):
-            yield from results
+        for run in as_completed([pool.submit(_run_jvm, target, share) for share in shares]):
+            yield from run.result()
 
 
 def _run_jvm(target: Target, class_names: Sequence[str]) -> list[SuiteResult]:
@@ -164,9 +164,8 @@ def main() -> None:
     target = Target(given.namesrv_addr, given.cluster, tuple(given.broker_names.split(",")))
     names = given.classes or suite_classes()
     for result in run_suite(target, names, per_jvm=given.per_jvm, at_once=given.at_once):
-        print(f"{result.outcome:7} {result.seconds:6.1f} s  {result.class_name}.{result.method}")
-        if result.text:
-            print(result.text)
+        line = f"{result.outcome:7} {result.seconds:6.1f} s  {result.class_name}.{result.method}"
+        print(line, result.text, flush=True)
 
 
 if __name__ == "__main__":
