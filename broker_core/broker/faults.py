@@ -33,7 +33,7 @@ class UnknownCodeError(RocketPyError):
         self.name = name
 
     def __str__(self) -> str:
-        return f"no request has the name {self.name!r}; RequestCode has them all"
+        return f"no code has the name {self.name!r}; RequestCode and ResponseCode have them all"
 
 
 class Fault:
@@ -102,16 +102,18 @@ class RequestFaults:
         codes: Code | Iterable[Code],
         *,
         times: int | None = 1,
-        answer: int = ResponseCode.SYSTEM_ERROR,
+        answer: Code = "SYSTEM_ERROR",
         remark: str = "a fault that a test asked for",
     ) -> Fault:
         """Answer the next requests of some codes with an error, and do nothing else.
 
-        `times` is how many; None is all from now on.
+        `times` is how many; None is all from now on. `answer` is one of ResponseCode, or any
+        number.
         """
+        code = _code(answer, ResponseCode)
 
         def refuse(service: Service, connection: Connection, command: RemotingCommand) -> None:
-            service.answer(connection, command, Reply(int(answer), remark=remark))
+            service.answer(connection, command, Reply(code, remark=remark))
 
         return self._set("refuse", refuse, codes, times)
 
@@ -201,13 +203,13 @@ class RequestFaults:
 def _codes(given: Code | Iterable[Code]) -> frozenset[int]:
     if isinstance(given, (int, str)):
         given = (given,)
-    return frozenset(_code(each) for each in given)
+    return frozenset(_code(each, RequestCode) for each in given)
 
 
-def _code(given: Code) -> int:
+def _code(given: Code, kind: type[RequestCode] | type[ResponseCode]) -> int:
     if isinstance(given, int):
         return int(given)
     try:
-        return int(RequestCode[given])
+        return int(kind[given])
     except KeyError:
         raise UnknownCodeError(given) from None

@@ -47,11 +47,15 @@ class LocalBroker:
         except BaseException:
             self._end()
             raise
-        self.namesrv_addr = cluster.namesrv_addr
         _running.add(self)
 
     def __repr__(self) -> str:
         return f"<local broker, name server {self.namesrv_addr}, {self.brokers}>"
+
+    @property
+    def namesrv_addr(self) -> str:
+        """Where the name server is, `host:port`: what clients are told."""
+        return self._cluster.namesrv_addr
 
     @property
     def brokers(self) -> tuple[LocalMember, ...]:

@@ -46,9 +46,13 @@ from rocketpy.broker_core.errors import (
 )
 
 if TYPE_CHECKING:
+    from rocketpy.broker_core.broker.faults import UnknownCodeError
+    from rocketpy.broker_core.broker.settings import SettingError
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.net.loop_thread import ForeignLoopError
+    from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
     from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
     from rocketpy.broker_core.storage.identity import OtherStoreError
@@ -77,6 +81,7 @@ __all__ = [
     "DeliveryMovedError",
     "DiskFullError",
     "FilterSyntaxError",
+    "ForeignLoopError",
     "FrameError",
     "GroupNameError",
     "GroupNotFoundError",
@@ -106,6 +111,7 @@ __all__ = [
     "RepairTargetError",
     "ReplayRunningError",
     "RocketPyError",
+    "SettingError",
     "SparkStartError",
     "StaleBatchError",
     "StoreAccessError",
@@ -114,8 +120,10 @@ __all__ = [
     "StoreLockedError",
     "StoreNotFoundError",
     "StorePathError",
+    "TlsError",
     "TopicNameError",
     "TopicNotFoundError",
+    "UnknownCodeError",
     "UnknownNameError",
     "UnreachableError",
     "UnsupportedStoreError",
@@ -124,6 +132,7 @@ __all__ = [
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
     "BodyError": "rocketpy.broker_core.protocol.errors",
+    "ForeignLoopError": "rocketpy.broker_core.net.loop_thread",
     "FrameError": "rocketpy.broker_core.protocol.errors",
     "HeaderError": "rocketpy.broker_core.protocol.errors",
     "StorePathError": "rocketpy.broker_core.store_path",
@@ -142,8 +151,11 @@ _HOMES = {
     "PlotError": "rocketpy.spark_jobs.analytics.drawing",
     "ProgressError": "rocketpy.connector.lag",
     "RepairTargetError": "rocketpy.broker_core.storage.repair.runs",
+    "SettingError": "rocketpy.broker_core.broker.settings",
     "SparkStartError": "rocketpy.spark_jobs.quiet_start",
     "StoreAccessError": "rocketpy.broker_core.embedded.boundary",
+    "TlsError": "rocketpy.broker_core.net.tls",
+    "UnknownCodeError": "rocketpy.broker_core.broker.faults",
 }
 
 

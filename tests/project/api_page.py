@@ -8,6 +8,8 @@ from typing import Any, is_typeddict
 
 import rocketpy
 from rocketpy.broker_core.embedded import AppendResult, Receipt, SentBack
+from rocketpy.broker_core.local import LocalBroker
+from rocketpy.broker_core.local.faults import Faults
 from rocketpy.spark_jobs.backfill import BackfillOptions, BackfillReport
 from rocketpy.spark_jobs.restore import RestoreOptions, RestoreReport
 
@@ -22,7 +24,10 @@ _HEAD = (
     "queues, or a dict of queue ids and offsets. Type checkers know all of it. Every error is one "
     "of [`rocketpy.errors`](errors.md).\n"
 )
-_PUBLIC = ("open", "local_spark", "register", "backfill", "restore", "send_back", "messages_behind")
+_PUBLIC = (
+    *("open", "local_spark", "register", "backfill", "restore", "send_back", "messages_behind"),
+    "local_broker",
+)
 
 
 def rendered() -> str:
@@ -38,6 +43,13 @@ def _sections() -> Iterator[str]:
     yield "What `rocketpy.open` returns. Use it in `with`, or `close()` it.\n"
     for name, method in _members(rocketpy.Store):
         yield _entry(f"store.{name}", method)
+    yield "## A broker for tests\n"
+    yield "What `rocketpy.local_broker` returns: see [testing](testing.md). Use it in `with`.\n"
+    for name, member in _members(LocalBroker):
+        yield _entry(f"broker.{name}", member)
+    for name, member in _members(Faults):
+        if name != "attach":
+            yield _entry(f"broker.faults.{name}", member)
     yield "## Settings and results\n"
     for kind in (
         *(rocketpy.StoreConfig, Receipt, AppendResult, SentBack),
