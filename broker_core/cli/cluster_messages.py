@@ -105,7 +105,9 @@ def tail(
     """Print the last messages by store time; then, if wished, each new one until interrupted."""
     with Cluster(address) as cluster:
         reading = _ClusterTail(cluster, topic, wanted)
-        ranges = ClusterOffsets(cluster).ranges(cluster.route(topic, fresh=True).readable())
+        route = cluster.route(topic, fresh=True)
+        output.shows_brokers = len(route.broker_names) > 1
+        ranges = ClusterOffsets(cluster).ranges(route.readable())
         output.print(reading.last(lines, ranges))
         if follow:
             ends = {queue: end for queue, (_, end) in ranges.items()}
@@ -154,10 +156,7 @@ class _ClusterTail:
         pulled: Iterable[Pulled],
         before: Mapping[MessageQueue, tuple[int, int]] | None = None,
     ) -> pa.Table:
-        """Return those of the messages that are wanted, up to the ends of ranges if there are some.
-
-        With their broker if the topic has several.
-        """
+        """Return those messages that are wanted, up to the ends of ranges if some are given."""
         wanted = [*_SHOWN, *(name for name in self.wanted.columns if name not in _SHOWN)]
         rows = [
             self.wanted.filter(batch).select(list(_SHOWN))
@@ -175,5 +174,4 @@ class _ClusterTail:
                     pa.bool_(),
                 )
             )
-        are_several = len(self.cluster.route(self.topic).broker_names) > 1
-        return table if are_several else table.drop_columns(["broker"])
+        return table

@@ -125,6 +125,7 @@ class TailOutput:
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
+        self.shows_brokers = False  # to people; machines are told in any case
         self._console = Screen()
 
     @contextmanager
@@ -150,14 +151,14 @@ class TailOutput:
             return
         # One by one: a person reads them.
         for row in messages.to_pylist(maps_as_pydicts="strict"):
-            self._console.print(_line(row), overflow="ellipsis", no_wrap=True)
+            self._console.print(_line(row, self.shows_brokers), overflow="ellipsis", no_wrap=True)
 
 
-def _line(row: dict[str, object]) -> Text:
+def _line(row: dict[str, object], shows_broker: bool) -> Text:
     stored, body = row["store_timestamp"], row["body"]
     assert isinstance(body, bytes)
     text = Text(time_text(round(stored.timestamp() * 1000)), style="dim")  # type: ignore[attr-defined]
-    broker = f"{row['broker']}:" if row.get("broker") else ""
+    broker = f"{row['broker']}:" if shows_broker else ""
     text.append(f"  {broker}{row['queue_id']}/{row['queue_offset']}", style="cyan")
     for name, style in (("tags", "green"), ("keys", "yellow")):
         if row[name]:

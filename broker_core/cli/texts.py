@@ -1,12 +1,13 @@
 """What the commands say of themselves, in rich's markup; lines fit a terminal of 80 columns.
 
-Each has examples, which a test runs on a store with a topic `orders` and a group `billing`.
+Each has examples, which a test runs on a store with a topic `orders` and a group `billing`, and
+where they name a cluster on one with the same.
 """
 
 ROOT = """RocketMQ for Spark people: stores of messages, without a server.
 
 A store is the directory of an Apache RocketMQ broker, or one that rocketpy
-made.
+made. Commands about topics, groups and messages take a cluster as well.
 
 [bold]Examples[/bold]
 
@@ -14,6 +15,7 @@ made.
   rocketpy send shop-store orders hello --tags new  a message
   rocketpy tail shop-store orders -f                messages, as they come
   rocketpy group lag shop-store --watch             the lag of groups
+  rocketpy topic list rocketmq://127.0.0.1:9876     the same of a cluster
   rocketpy store stat shop-store                    what is in it
   rocketpy store verify shop-store                  is it sound?
   rocketpy doctor                                   is all here that it needs?
@@ -105,78 +107,88 @@ rocketpy/replaced-TIME. A repair that was interrupted is simply run again.
 
 [bold]Exit codes[/bold]: 0 nothing is lost, 1 something is, 2 not repaired."""
 
-TOPIC = """Topics of a store: which there are, new ones, and changes.
+TOPIC = """Topics of a store or a cluster: which there are, new ones, and changes.
 
 [bold]Examples[/bold]
 
   rocketpy topic list shop-store
+  rocketpy topic list rocketmq://127.0.0.1:9876
   rocketpy topic describe shop-store orders
   rocketpy topic create shop-store orders --queues 8
   rocketpy topic update shop-store orders --perm r"""
 
-TOPIC_LIST = """Show the topics of a store, with their queues and messages.
+TOPIC_LIST = """Show the topics of a store or a cluster, with their queues and messages.
 
 [bold]Examples[/bold]
 
   rocketpy topic list shop-store
+  rocketpy topic list rocketmq://127.0.0.1:9876
   rocketpy topic list shop-store --all
   rocketpy topic list shop-store --json | jq '.[].topic'
 
-[bold]Exit codes[/bold]: 0 shown, 2 not a store that can be read."""
+[bold]Exit codes[/bold]: 0 shown, 2 no store or cluster that can be read."""
 
 TOPIC_DESCRIBE = """Show a topic: settings, each queue, and the groups that read it.
 
 [bold]Examples[/bold]
 
   rocketpy topic describe shop-store orders
+  rocketpy topic describe rocketmq://127.0.0.1:9876 orders
   rocketpy topic describe shop-store orders --json | jq '.queues[].messages'
 
-[bold]Exit codes[/bold]: 0 shown, 2 no such topic or store."""
+[bold]Exit codes[/bold]: 0 shown, 2 no such topic, store or cluster."""
 
 TOPIC_UPDATE = """Change a topic: its queues, or whether it may be read and written.
 
 To have fewer queues, lower --write-queues; when what is in the others was
 read, --read-queues. RocketMQ's numbers 6, 4, 2 are taken as PERM too. A topic is
-closed by --perm none; its messages stay until they expire.
+closed by --perm none; its messages stay until they expire. In a cluster the
+change is made on all brokers of the topic.
 
 [bold]Examples[/bold]
 
   rocketpy topic update shop-store orders --perm r
   rocketpy topic update shop-store orders --write-queues 2
+  rocketpy topic update rocketmq://127.0.0.1:9876 orders --perm rw
 
 [bold]Exit codes[/bold]: 0 changed, 2 it could not be."""
 
 TOPIC_CREATE = """Make a topic; one that exists keeps its queues, or gets more.
 
-A store that is missing is made.
+A store that is missing is made. In a cluster all its brokers get the topic,
+each with N queues; the name servers know it when the command ends.
 
 [bold]Examples[/bold]
 
   rocketpy topic create shop-store orders
   rocketpy topic create shop-store orders --queues 8
+  rocketpy topic create rocketmq://127.0.0.1:9876 orders --queues 8
 
 [bold]Exit codes[/bold]: 0 it is there, 2 it could not be made."""
 
-GROUP = """Consumer groups of a store: which, how far they are, setting them elsewhere.
+GROUP = """Consumer groups: which there are, how far they are, setting them elsewhere.
 
 [bold]Examples[/bold]
 
   rocketpy group list shop-store
   rocketpy group lag shop-store
+  rocketpy group lag rocketmq://127.0.0.1:9876
   rocketpy group lag shop-store billing --watch
   rocketpy group reset shop-store billing orders --to earliest --dry-run"""
 
-GROUP_LIST = """Show the consumer groups of a store, each with what it reads.
+GROUP_LIST = """Show the consumer groups of a store or a cluster, with what each reads.
 
-"Members" are streams that share the group's queues and live; "Retries" is how
-often a message is tried again before it is a dead letter.
+"Members" are streams that share the group's queues and live, in a cluster the
+clients that consume now; "Retries" is how often a message is tried again
+before it is a dead letter.
 
 [bold]Examples[/bold]
 
   rocketpy group list shop-store
+  rocketpy group list rocketmq://127.0.0.1:9876
   rocketpy group list shop-store --json | jq '.[] | select(.dead_letters > 0)'
 
-[bold]Exit codes[/bold]: 0 shown, 2 not a store that can be read."""
+[bold]Exit codes[/bold]: 0 shown, 2 no store or cluster that can be read."""
 
 GROUP_CREATE = """Make a consumer group, or change one; what is not given stays.
 
@@ -186,6 +198,7 @@ Groups need not be made: the first to read or commit makes one as well.
 
   rocketpy group create shop-store billing --retries 3
   rocketpy group create shop-store billing --no-consume
+  rocketpy group create rocketmq://127.0.0.1:9876 billing --retries 3
 
 [bold]Exit codes[/bold]: 0 it is there, 2 it could not be made."""
 
@@ -196,10 +209,11 @@ GROUP_LAG = """Show how many messages groups have not read, queue by queue.
 [bold]Examples[/bold]
 
   rocketpy group lag shop-store
+  rocketpy group lag rocketmq://127.0.0.1:9876
   rocketpy group lag shop-store billing --watch
   rocketpy group lag shop-store --json | jq 'map(.behind) | add'
 
-[bold]Exit codes[/bold]: 0 shown, 2 no such group or store."""
+[bold]Exit codes[/bold]: 0 shown, 2 no such group, store or cluster."""
 
 GROUP_RESET = """Set what a group reads next.
 
@@ -208,26 +222,29 @@ WHERE is earliest, latest, a time (the first message stored then or later:
 from where the group is: +100 skips, -100 reads again.
 
 A streaming query goes by its own checkpoint: it asks the group only when it
-is started with a new one.
+is started with a new one. Consumers of a cluster that run now are told by
+their brokers, which can tell them earliest, latest or a time, for all queues.
 
 [bold]Examples[/bold]
 
   rocketpy group reset shop-store billing orders --to earliest --dry-run
   rocketpy group reset shop-store billing orders --to 2026-11-15T08:00:00Z
   rocketpy group reset shop-store billing orders --to -100 --queue 2
+  rocketpy group reset rocketmq://127.0.0.1:9876 billing orders --to latest
 
 [bold]Exit codes[/bold]: 0 done, 2 it could not be."""
 
 SEND = """Store a message, or one for each line of stdin.
 
-One with --delay-level or --deliver-at waits until a delivery service or
-[bold]rocketpy job redeliver[/bold] brings it to its topic.
+One with --delay-level or --deliver-at waits until a broker, a delivery service
+or [bold]rocketpy job redeliver[/bold] brings it to its topic.
 
 [bold]Examples[/bold]
 
   rocketpy send shop-store orders '{"id": 1}' --tags paid --key o-1
   rocketpy send shop-store orders hello -p region=eu --sharding-key o-1
   rocketpy send shop-store orders 'remind me' --delay-level 5
+  rocketpy send rocketmq://127.0.0.1:9876 orders hello --tags paid
   cat orders.jsonl | rocketpy send shop-store orders --tags new
 
 [bold]Exit codes[/bold]: 0 stored, 2 it could not be."""
@@ -235,17 +252,20 @@ One with --delay-level or --deliver-at waits until a delivery service or
 TAIL = """Show the newest messages of a topic, and with [bold]-f[/bold] those that come.
 
 A line has the time of storing, queue/offset, tag, keys and body; of a message
-that was sent back, also the cause.
+that was sent back, also the cause. In a cluster of several brokers the queue
+has its broker before it.
 
 [bold]Examples[/bold]
 
   rocketpy tail shop-store orders
   rocketpy tail shop-store orders -f --tags 'paid || sent'
+  rocketpy tail rocketmq://127.0.0.1:9876 orders -f
   rocketpy tail shop-store orders --sql "region = 'eu'" -n 100
   rocketpy tail shop-store orders --key o-1
   rocketpy tail shop-store orders -n 1 --json | jq -r .body
 
-[bold]Exit codes[/bold]: 0 shown, 2 no such topic or store, 130 ended by Ctrl-C."""
+[bold]Exit codes[/bold]: 0 shown, 2 no such topic, store or cluster, 130 ended by
+Ctrl-C."""
 
 NAMESRV = """Run a name server, at which brokers register and clients ask for routes.
 

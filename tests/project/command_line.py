@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -13,8 +14,15 @@ import typer
 
 import rocketpy
 from rocketpy.broker_core.cli import app
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.drafts import MessageDraft
+from rocketpy.broker_core.client.groups import ClusterGroups
+from rocketpy.broker_core.client.producing import Producer
+from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.spark_jobs import cli  # adds its commands
 
+CLUSTER = "rocketmq://127.0.0.1:9876"  # of examples
+CLUSTER_THERE = "ROCKETPY_TEST_CLUSTER"  # the variable with the address of one that is there
 NEVER_ENDS = {"-f", "--follow", "--watch", "-w"}
 SERVERS = {"broker", "namesrv"}
 
@@ -24,6 +32,12 @@ class Example(NamedTuple):
 
     words: tuple[str, ...]
     stdin: str | None  # the file that `cat` gives it
+
+    @property
+    def typed(self) -> list[str]:
+        """The words, with a cluster that is there."""
+        there = os.environ.get(CLUSTER_THERE, CLUSTER)
+        return [there if word == CLUSTER else word for word in self.words]
 
     @property
     def never_ends(self) -> bool:
@@ -91,6 +105,19 @@ def example(line: str) -> Example:
     at = next(number for number, part in enumerate(parts) if part[0] == "rocketpy")
     given = parts[at - 1] if at else []
     return Example(tuple(parts[at][1:]), given[1] if given[:1] == ["cat"] else None)
+
+
+def fill(address: str) -> None:
+    """Make in a cluster what examples speak of: orders, and a group that read some."""
+    with Cluster(address) as cluster:
+        ClusterTopics(cluster).create("orders", 4)
+        drafts = (
+            MessageDraft(body=f'{{"id": {number}}}'.encode(), tags="paid", keys=[f"o-{number}"])
+            for number in range(12)
+        )
+        Producer(cluster).send_many("orders", drafts)
+        queues = cluster.route("orders").readable()
+        ClusterGroups(cluster).move("billing", {queues[0]: 1, queues[1]: 2})
 
 
 def shop(folder: Path) -> Path:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +22,7 @@ from typer.testing import CliRunner, Result
 from rocketpy.broker_core.broker.settings import PROPERTIES as BROKER_PROPERTIES
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.cli.exits import EXIT_CODES
+from rocketpy.broker_core.local import local_broker
 
 COMMANDS = command_line.commands()
 PLAIN = [each for each in COMMANDS if not each.is_spark]
@@ -65,9 +66,19 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return command_line.shop(tmp_path_factory.mktemp("shop"))
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a cluster with what examples speak of."""
+    with local_broker() as running:
+        address = f"rocketmq://{running.namesrv_addr}"
+        command_line.fill(address)
+        yield address
+
+
 @pytest.fixture
-def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(prepared: Path, cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the stores of which examples speak; the current one."""
+    monkeypatch.setenv(command_line.CLUSTER_THERE, cluster)
     shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -80,7 +91,7 @@ def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 def run(example: Example, *more: str) -> Result:
     stdin = Path(example.stdin).read_text() if example.stdin else None
-    return CliRunner().invoke(app, [*example.words, *more], input=stdin)
+    return CliRunner().invoke(app, [*example.typed, *more], input=stdin)
 
 
 def by_name(found: Iterable[Found]) -> list[ParameterSet]:
@@ -135,7 +146,7 @@ ENDLESS = [
 @pytest.mark.parametrize("example", ENDLESS)
 def test_an_example_without_an_end_is_ended_by_ctrl_c(example: Example) -> None:
     with subprocess.Popen(
-        [*RUN, *example.words],
+        [*RUN, *example.typed],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
