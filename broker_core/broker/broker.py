@@ -21,8 +21,8 @@ from rocketpy.broker_core.broker.appender import Appender
 from rocketpy.broker_core.broker.clients import Clients
 from rocketpy.broker_core.broker.configuration import Configuration
 from rocketpy.broker_core.broker.durability import Durability
-from rocketpy.broker_core.broker.group_offsets import GroupOffsets
-from rocketpy.broker_core.broker.group_settings import Groups
+from rocketpy.broker_core.broker.group_offsets import BrokerOffsets
+from rocketpy.broker_core.broker.group_settings import BrokerGroups
 from rocketpy.broker_core.broker.incoming import Incoming
 from rocketpy.broker_core.broker.pulling import Pulling
 from rocketpy.broker_core.broker.queue_locks import QueueLocks
@@ -37,7 +37,7 @@ from rocketpy.broker_core.broker.settings import BrokerSettings
 from rocketpy.broker_core.broker.stats import Stats
 from rocketpy.broker_core.broker.subscriptions import Subscriptions
 from rocketpy.broker_core.broker.table import HANDLERS
-from rocketpy.broker_core.broker.topics import Topics
+from rocketpy.broker_core.broker.topics import BrokerTopics
 from rocketpy.broker_core.broker.waiting_pulls import WaitingPulls
 from rocketpy.broker_core.clock import Clock, SystemClock, steady_ms
 from rocketpy.broker_core.delay.service import DeliveryService
@@ -106,8 +106,8 @@ class Broker:
         self.id_prefix = self.host.packed().hex().upper().encode()  # of message ids
         own = {MSG_REGION: settings.region_id, TRACE_ON: "true" if settings.trace_on else "false"}
         self.answer_fields = orjson.dumps(own)[1:-1]  # in each answer to a send
-        self.topics, self.groups = Topics(self), Groups(self)
-        self.offsets = GroupOffsets(self.store)
+        self.topics, self.groups = BrokerTopics(self), BrokerGroups(self)
+        self.offsets = BrokerOffsets(self.store)
         self.queue_locks = QueueLocks(settings.rebalance_lock_max_live_time)
         self.subscriptions, self.pulling = Subscriptions(self), Pulling(self)
         self.incoming, self.retries = Incoming(self), Retries(self)

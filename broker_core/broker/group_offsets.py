@@ -28,7 +28,7 @@ _Key = tuple[str, str]  # group and topic
 _Commits = dict[_Key, dict[int, int]]
 
 
-class GroupOffsets:
+class BrokerOffsets:
     """The committed offsets of a broker's groups. Any thread may use it."""
 
     def __init__(self, store: MessageStore) -> None:

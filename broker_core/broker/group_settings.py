@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _CACHE_S = 1.0
 
 
-class Groups:
+class BrokerGroups:
     """The groups of a broker. Any thread may use it; what changes them may wait for the lock."""
 
     def __init__(self, broker: Broker) -> None:

@@ -33,7 +33,7 @@ SQL92 = "SQL92"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedMessages:
     """What a subscription asks for: all, some tags, or what passes SQL92."""
 
     tag_codes: npt.NDArray[np.int64] | None = None
@@ -45,22 +45,22 @@ class Wanted:
         return self.tag_codes is None and self.sql is None
 
 
-ALL = Wanted()
+ALL = WantedMessages()
 
 
 @lru_cache(maxsize=1024)
-def wanted_of(expression: str, expression_type: str | None) -> Wanted:
+def wanted_of(expression: str, expression_type: str | None) -> WantedMessages:
     """Return what an expression asks for.
 
     Raises:
         MessageRefusedError, FilterError: it cannot be read.
     """
     if expression_type == SQL92:
-        return Wanted(sql=SqlFilter(expression))
+        return WantedMessages(sql=SqlFilter(expression))
     if not expression.strip():
         return ALL
     tags = TagFilter.parse(expression)
-    return ALL if tags.takes_all else Wanted(tag_codes=tags.codes())
+    return ALL if tags.takes_all else WantedMessages(tag_codes=tags.codes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Pulling:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def answer(self, request: PullMessage, call: Call, wanted: Wanted) -> Reply | None:
+    def answer(self, request: PullMessage, call: Call, wanted: WantedMessages) -> Reply | None:
         """Return the answer to a pull; None if it waits."""
         return self.answer_found(request, call, self.find(request, request.queue_offset, wanted))
 
@@ -119,7 +119,7 @@ class Pulling:
         reply = self.reply(request, found)
         return self._broker.service.answer(call.connection, call.command, reply)
 
-    def find(self, request: PullMessage, offset: int, wanted: Wanted) -> Found:
+    def find(self, request: PullMessage, offset: int, wanted: WantedMessages) -> Found:
         """Return what a queue has for a pull from an offset on."""
         low, end = self._range(request)
         if end == 0 or low == end:
@@ -143,7 +143,9 @@ class Pulling:
     def _range(self, request: PullMessage) -> tuple[int, int]:
         return self._broker.store.queue(request.topic, request.queue_id).recent_range()
 
-    def _read(self, request: PullMessage, offset: int, end: int, wanted: Wanted) -> RawRecords:
+    def _read(
+        self, request: PullMessage, offset: int, end: int, wanted: WantedMessages
+    ) -> RawRecords:
         settings = self._broker.settings
         reader = self._broker.store.raw_queue(request.topic, request.queue_id)
         most = settings.max_transfer_bytes_on_message_in_memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.broker.pulling import SQL92, Wanted, wanted_of
+from rocketpy.broker_core.broker.pulling import SQL92, WantedMessages, wanted_of
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.net.service import Call, RefusedError
 from rocketpy.broker_core.protocol.codes import ResponseCode
@@ -41,7 +41,7 @@ class Subscriptions:
             )
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
 
-    def wanted(self, request: PullMessage, call: Call) -> Wanted:
+    def wanted(self, request: PullMessage, call: Call) -> WantedMessages:
         """Return what a pull asks for.
 
         Raises:

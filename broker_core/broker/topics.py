@@ -34,7 +34,7 @@ _READ_WRITE = PERM_READ | PERM_WRITE
 _BENCHMARK_QUEUES = 1024
 
 
-class Topics:
+class BrokerTopics:
     """The topics of a broker. Any thread may use it."""
 
     def __init__(self, broker: Broker) -> None:

@@ -17,7 +17,7 @@ from rocketpy.broker_core.transactions.half import immunity_s
 from rocketpy.broker_core.transactions.settings import TransactionSettings
 
 
-class Outcome(IntEnum):
+class TransactionOutcome(IntEnum):
     """How a transaction ended, as producers send it."""
 
     UNKNOWN = 0  # the producer will be asked again
@@ -32,7 +32,7 @@ class TransactionEnd:
     producer_group: str
     queue_offset: int  # of the half message; tranStateTableOffset in Apache's words
     physical_offset: int  # of the half message
-    outcome: Outcome
+    outcome: TransactionOutcome
     is_answer: bool = False  # to a question; fromTransactionCheck in Apache's words
 
 

@@ -26,9 +26,9 @@ from rocketpy.broker_core.storage.appends import PlacedOne
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.transactions.ending import (
     Ending,
-    Outcome,
     Refusal,
     TransactionEnd,
+    TransactionOutcome,
     refusal,
 )
 from rocketpy.broker_core.transactions.half import (
@@ -123,7 +123,7 @@ class Transactions:
 
     def _add(self, end: TransactionEnd, batch: _Batch) -> Ending:
         """Return the ending of one transaction, and add what is to be stored for it."""
-        if end.outcome is Outcome.UNKNOWN:
+        if end.outcome is TransactionOutcome.UNKNOWN:
             return Ending(False)
         named, now_ms = self._half_at(end.physical_offset), self._store.clock.now_ms()
         reason = refusal(named, end, now_ms=now_ms, settings=self._settings)
@@ -131,10 +131,10 @@ class Transactions:
             return Ending(False, named, refusal=reason)
         half = self._open_copy(named, batch)
         if half is None:
-            if end.outcome is Outcome.ROLLBACK or self._is_committed(named, batch):
+            if end.outcome is TransactionOutcome.ROLLBACK or self._is_committed(named, batch):
                 return Ending(False, named)
             half = named
-        if end.outcome is Outcome.COMMIT:
+        if end.outcome is TransactionOutcome.COMMIT:
             try:
                 message = committed_message(half, self._store.config)
                 draft = admitted(message, self._store.config)

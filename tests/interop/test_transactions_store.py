@@ -29,7 +29,7 @@ from rocketpy.broker_core.transactions.checker import (
     HalfPosition,
     TransactionChecker,
 )
-from rocketpy.broker_core.transactions.ending import Ending, Outcome
+from rocketpy.broker_core.transactions.ending import Ending, TransactionOutcome
 from rocketpy.broker_core.transactions.half import asked_copy, committed_message
 from rocketpy.broker_core.transactions.service import Transactions, open_transactions
 from rocketpy.broker_core.transactions.settings import TransactionSettings
@@ -121,7 +121,10 @@ def our_turn(story: Story) -> None:
     story.committed_by_apache = stored(store, TOPIC)
     first, second, third = story.left_open
     transactions = Transactions(store)
-    for half, outcome in ((first, Outcome.COMMIT), (second, Outcome.ROLLBACK)):
+    for half, outcome in (
+        (first, TransactionOutcome.COMMIT),
+        (second, TransactionOutcome.ROLLBACK),
+    ):
         at = PlacedOne(half.queue_offset, half.physical_offset, 0)
         story.endings.append(transactions.end(end_of(at, outcome, producer_group=GROUP)))
 
@@ -133,7 +136,9 @@ def our_turn(story: Story) -> None:
     story.summary = checker.run_round(store.clock.now_ms())
     story.half_copy = [third, stored(store, HALF)[-1]]
     placed = transactions.prepare([ours("b-commit"), ours("b-open-1"), ours("b-open-2")])
-    story.endings.append(transactions.end(end_of(placed[0], Outcome.COMMIT, producer_group=GROUP)))
+    story.endings.append(
+        transactions.end(end_of(placed[0], TransactionOutcome.COMMIT, producer_group=GROUP))
+    )
     story.committed_by_us = stored(store, TOPIC)
     assert list(store.verify()) == []
     store.close()

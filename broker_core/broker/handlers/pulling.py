@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.broker.pulling import Wanted
+from rocketpy.broker_core.broker.pulling import WantedMessages
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.requests.reading import COMMIT_OFFSET, PullMessage
@@ -45,7 +45,7 @@ async def _after_making_group(broker: Broker, request: PullMessage, call: Call) 
 
 
 async def _pull_by_sql(
-    broker: Broker, request: PullMessage, call: Call, wanted: Wanted
+    broker: Broker, request: PullMessage, call: Call, wanted: WantedMessages
 ) -> Reply | None:
     found = await broker.in_pool(broker.pulling.find, request, request.queue_offset, wanted)
     answer = broker.pulling.answer_found(request, call, found)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.requests.transactions import EndTransaction
-from rocketpy.broker_core.transactions.ending import Outcome, TransactionEnd
+from rocketpy.broker_core.transactions.ending import TransactionEnd, TransactionOutcome
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
 
-_OUTCOMES = {int(outcome): outcome for outcome in Outcome}
+_OUTCOMES = {int(outcome): outcome for outcome in TransactionOutcome}
 
 
 async def end(broker: Broker, request: EndTransaction, call: Call) -> Reply | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocketpy
-from rocketpy.broker_core.broker.group_offsets import GroupOffsets
+from rocketpy.broker_core.broker.group_offsets import BrokerOffsets
 from rocketpy.broker_core.clock import SystemClock
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import GroupNameError, TopicNameError
@@ -30,7 +30,7 @@ def file_bytes(store: MessageStore) -> bytes:
 
 
 def test_a_commit_is_read_at_once_and_saved_later(store: MessageStore) -> None:
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     offsets.commit("billing", "orders", 0, 5)
     assert offsets.get("billing", "orders", 0) == 5
     assert file_bytes(store) == b""
@@ -41,15 +41,15 @@ def test_a_commit_is_read_at_once_and_saved_later(store: MessageStore) -> None:
 
 
 def test_what_was_not_saved_is_lost_with_the_process_and_nothing_else(store: MessageStore) -> None:
-    before = GroupOffsets(store)
+    before = BrokerOffsets(store)
     before.commit("billing", "orders", 0, 5)
     before.save()
     before.commit("billing", "orders", 0, 9)
-    assert GroupOffsets(store).committed("billing", "orders") == {0: 5}
+    assert BrokerOffsets(store).committed("billing", "orders") == {0: 5}
 
 
 def test_commits_by_path_and_commits_of_clients_both_survive(store: MessageStore) -> None:
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     offsets.commit("billing", "orders", 0, 5)
     offsets.commit("shared", "orders", 0, 3)
     with rocketpy.open(store.root) as other:
@@ -72,7 +72,7 @@ def test_commits_by_path_and_commits_of_clients_both_survive(store: MessageStore
 
 
 def test_the_offset_that_another_saved_after_ours_counts(store: MessageStore) -> None:
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     offsets.commit("billing", "orders", 0, 5)
     offsets.save()
     with store.locked():
@@ -91,7 +91,7 @@ def test_all_groups_are_one_write_and_no_commits_are_none(
         replace(disk, path, data)
 
     monkeypatch.setattr(type(store.disk), "replace", replace_and_note)
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     for number in range(20):
         offsets.commit(f"group-{number}", "orders", 0, number)
     offsets.save()
@@ -102,7 +102,7 @@ def test_all_groups_are_one_write_and_no_commits_are_none(
 def test_a_save_that_fails_keeps_what_it_had(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     offsets.commit("billing", "orders", 0, 5)
     offsets.commit("billing", "orders", 1, 1)
 
@@ -121,7 +121,7 @@ def test_a_save_that_fails_keeps_what_it_had(
 
 
 def test_bad_names_and_numbers_are_refused_before_they_spoil_a_save(store: MessageStore) -> None:
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     with pytest.raises(GroupNameError):
         offsets.commit("a b", "orders", 0, 1)
     with pytest.raises(TopicNameError):
@@ -137,7 +137,7 @@ def test_bad_names_and_numbers_are_refused_before_they_spoil_a_save(store: Messa
 def test_offsets_that_are_set_go_back_though_a_later_one_was_not_saved(
     store: MessageStore,
 ) -> None:
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     offsets.commit("billing", "orders", 0, 50)
     offsets.commit("billing", "orders", 1, 60)
     offsets.set("billing", "orders", {0: 2})
@@ -147,7 +147,7 @@ def test_offsets_that_are_set_go_back_though_a_later_one_was_not_saved(
 
 
 def test_deleted_offsets_are_gone_from_memory_and_from_the_file(store: MessageStore) -> None:
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     for group in ("billing", "audit"):
         offsets.commit(group, "orders", 0, 1)
     offsets.save()
@@ -163,7 +163,7 @@ def test_deleted_offsets_are_gone_from_memory_and_from_the_file(store: MessageSt
 
 
 def test_threads_that_commit_while_it_saves_lose_nothing(store: MessageStore) -> None:
-    offsets, rounds = GroupOffsets(store), 200
+    offsets, rounds = BrokerOffsets(store), 200
     is_done = threading.Event()
 
     def commit(queue_id: int) -> None:
@@ -194,7 +194,7 @@ def test_threads_that_commit_while_it_saves_lose_nothing(store: MessageStore) ->
 
 def test_an_embedded_store_sees_what_the_broker_saved(store: MessageStore) -> None:
     store.create_topic("orders", 2)
-    offsets = GroupOffsets(store)
+    offsets = BrokerOffsets(store)
     offsets.commit("billing", "orders", 1, 0)
     offsets.save()
     with rocketpy.open(store.root) as embedded:

@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.broker_core.broker.conftest import Asking, Serve, pull_fields, running, send_fields
 
 import rocketpy
 from rocketpy.broker_core.codec.record import decode_record
 from rocketpy.broker_core.protocol.bodies.batches import join_batch
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from tests.broker_core.broker.conftest import Asking, Serve, pull_fields, running, send_fields
 
 SUSPEND_AND_SUBSCRIPTION = 6
 

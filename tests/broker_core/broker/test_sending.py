@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.broker_core.broker.conftest import Asking, Serve, running, send_fields
 
 import rocketpy
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.protocol.bodies.batches import join_batch
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import ONEWAY, HeaderKind, RemotingCommand
-from tests.broker_core.broker.conftest import Asking, Serve, running, send_fields
 
 
 def stored(asking: Asking, topic: str, queue_id: int = 0) -> list[Message]:

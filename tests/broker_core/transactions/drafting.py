@@ -9,7 +9,7 @@ from rocketpy.broker_core.message import Host, Message
 from rocketpy.broker_core.storage.appends import PlacedOne
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.transactions.checker import HalfPosition
-from rocketpy.broker_core.transactions.ending import Outcome, TransactionEnd
+from rocketpy.broker_core.transactions.ending import TransactionEnd, TransactionOutcome
 
 CONFIG = StoreConfig(
     commit_log_file_size=1 << 16,
@@ -49,7 +49,9 @@ def message(name: str = "m0", **changes: Any) -> Message:
     return Message(properties=properties, **{**fields, **changes})
 
 
-def end_of(at: PlacedOne | HalfPosition, outcome: Outcome, **changes: Any) -> TransactionEnd:
+def end_of(
+    at: PlacedOne | HalfPosition, outcome: TransactionOutcome, **changes: Any
+) -> TransactionEnd:
     """Return the end of the transaction whose half message is there."""
     fields = {
         "producer_group": "payers",

@@ -32,11 +32,11 @@ from rocketpy.broker_core.transactions.checker import (
     HalfPosition,
     TransactionChecker,
 )
-from rocketpy.broker_core.transactions.ending import Outcome
+from rocketpy.broker_core.transactions.ending import TransactionOutcome
 from rocketpy.broker_core.transactions.service import Transactions, open_transactions
 from rocketpy.broker_core.transactions.settings import TransactionSettings
 
-COMMIT, ROLLBACK = Outcome.COMMIT, Outcome.ROLLBACK
+COMMIT, ROLLBACK = TransactionOutcome.COMMIT, TransactionOutcome.ROLLBACK
 
 
 @dataclass

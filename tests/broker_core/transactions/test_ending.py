@@ -10,7 +10,7 @@ from tests.broker_core.transactions.drafting import BORN_MS, CONFIG, end_of, mes
 
 from rocketpy.broker_core.message import PhysicalOffset, QueueOffset
 from rocketpy.broker_core.storage.appends import PlacedOne
-from rocketpy.broker_core.transactions.ending import Outcome, Refusal, refusal
+from rocketpy.broker_core.transactions.ending import Refusal, TransactionOutcome, refusal
 from rocketpy.broker_core.transactions.half import half_message
 from rocketpy.broker_core.transactions.settings import TransactionSettings
 
@@ -19,7 +19,7 @@ AT = PlacedOne(5, 777, 0)
 
 
 def why(half: Any, now_ms: int = BORN_MS, **changes: Any) -> Refusal | None:
-    end = end_of(AT, Outcome.COMMIT, **changes)
+    end = end_of(AT, TransactionOutcome.COMMIT, **changes)
     return refusal(half, end, now_ms=now_ms, settings=SETTINGS)
 
 

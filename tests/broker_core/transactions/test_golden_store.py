@@ -15,7 +15,7 @@ from rocketpy.broker_core.intake.gate import admitted
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.transactions.checker import CheckSummary, TransactionChecker
-from rocketpy.broker_core.transactions.ending import Outcome, TransactionEnd
+from rocketpy.broker_core.transactions.ending import TransactionEnd, TransactionOutcome
 from rocketpy.broker_core.transactions.half import asked_copy, committed_message, half_message
 from rocketpy.broker_core.transactions.op_message import done_offsets, op_messages
 from rocketpy.broker_core.transactions.service import Transactions, open_transactions
@@ -112,7 +112,7 @@ def test_a_commit_that_comes_again_finds_the_message_that_apache_added(
         producer_group="lab_txproducer",
         queue_offset=half.queue_offset,
         physical_offset=half.physical_offset,
-        outcome=Outcome.COMMIT,
+        outcome=TransactionOutcome.COMMIT,
     )
     ending = Transactions(golden).end(end)
     assert (ending.is_new, ending.refusal) == (False, None)

@@ -26,7 +26,7 @@ from rocketpy.broker_core.storage.appends import PlacedOne
 from rocketpy.broker_core.storage.disk import DiskFile
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.transactions.checker import TransactionChecker
-from rocketpy.broker_core.transactions.ending import Outcome, TransactionEnd
+from rocketpy.broker_core.transactions.ending import TransactionEnd, TransactionOutcome
 from rocketpy.broker_core.transactions.service import Transactions, open_transactions
 from rocketpy.broker_core.transactions.settings import TransactionSettings
 
@@ -135,8 +135,8 @@ def test_an_end_killed_anywhere_is_done_or_not(root: Path) -> None:
     for number, disk in enumerate(disks(8)):
         names = [f"{number}-{n}" for n in range(3)]
         halves = prepare(root, names)
-        ends = [end_of(half, Outcome.COMMIT) for half in halves[:2]]
-        ends.append(end_of(halves[2], Outcome.ROLLBACK))
+        ends = [end_of(half, TransactionOutcome.COMMIT) for half in halves[:2]]
+        ends.append(end_of(halves[2], TransactionOutcome.ROLLBACK))
         is_dead = in_child(root, START_MS, disk, partial(end_all, ends=ends))
         store = opened(root, START_MS)
         end_all(store, [])  # what was cut short is finished
@@ -166,7 +166,7 @@ def test_a_round_killed_anywhere_loses_and_doubles_no_transaction(root: Path) ->
         names = [f"{number}-{n}" for n in range(4)]
         halves = prepare(root, names, now_ms)
         store = opened(root, now_ms)
-        Transactions(store).end(end_of(halves[1], Outcome.COMMIT))
+        Transactions(store).end(end_of(halves[1], TransactionOutcome.COMMIT))
         before = len(stored(store, HALF))
         store.close()
         now_ms += ROUND_MS
@@ -178,7 +178,7 @@ def test_a_round_killed_anywhere_loses_and_doubles_no_transaction(root: Path) ->
         left = [half.stored_body.decode() for half in open_transactions(store)]
         assert sorted(left) == [names[0], names[2], names[3]]
         for half in halves:  # all are ended, by their first positions
-            Transactions(store).end(end_of(half, Outcome.COMMIT))
+            Transactions(store).end(end_of(half, TransactionOutcome.COMMIT))
         expected.update(names)
         assert Counter(bodies(store)) == expected
         assert list(open_transactions(store)) == []

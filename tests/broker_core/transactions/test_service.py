@@ -20,11 +20,15 @@ from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.gate import admitted
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.transactions.checker import HalfPosition, TransactionChecker
-from rocketpy.broker_core.transactions.ending import Outcome
+from rocketpy.broker_core.transactions.ending import TransactionOutcome
 from rocketpy.broker_core.transactions.service import Transactions, open_transactions
 from rocketpy.broker_core.transactions.settings import TransactionSettings
 
-COMMIT, ROLLBACK, UNKNOWN = Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN
+COMMIT, ROLLBACK, UNKNOWN = (
+    TransactionOutcome.COMMIT,
+    TransactionOutcome.ROLLBACK,
+    TransactionOutcome.UNKNOWN,
+)
 
 
 @pytest.fixture
@@ -109,7 +113,7 @@ def test_an_end_that_is_wrong_changes_nothing(
 
 @pytest.mark.parametrize("again", [COMMIT, ROLLBACK])
 def test_a_transaction_that_was_committed_is_not_committed_again(
-    store: MessageStore, transactions: Transactions, again: Outcome
+    store: MessageStore, transactions: Transactions, again: TransactionOutcome
 ) -> None:
     (half,) = transactions.prepare([message()])
     transactions.end(end_of(half, COMMIT))
