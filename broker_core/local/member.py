@@ -92,6 +92,7 @@ class LocalMember:
             await self.start(namesrv_addr)
         else:
             await self._broker.renew_store(self._clear)
+            self.faults.attach(self._broker.service)  # some may have been set meanwhile
             await self._make_topics(self._broker)
 
     async def _make_topics(self, broker: Broker) -> None:

@@ -15,6 +15,7 @@ from tests.broker_core.local.wire import Wire
 
 import rocketpy
 from rocketpy.broker_core.broker.settings import SettingError
+from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.local import LocalBroker, local_broker
 from rocketpy.broker_core.net.loop_thread import ForeignLoopError
 from rocketpy.broker_core.protocol.codes import ResponseCode
@@ -149,6 +150,21 @@ def test_several_brokers_are_one_cluster(tmp_path: Path) -> None:
             assert both.brokers[1].address in name_server.route("orders")
     assert (tmp_path / "broker-b" / "commitlog").is_dir()
     assert not (tmp_path / "broker-a" / "abort").exists()
+
+
+def test_a_clock_of_one_s_own_lets_delays_pass() -> None:
+    clock = ManualClock()
+    with (
+        local_broker(topics={"orders": 1}, clock=clock) as broker,
+        Wire(broker.address) as wire,
+    ):
+        late = wire.ask_send("orders", b"in two hours", properties="DELAY\x0118\x02")
+        assert wire.answer(late).code == ResponseCode.SUCCESS
+        assert wire.bodies("orders", 0) == []
+        pull = wire.ask_pull("orders", 0, 0, wait_ms=60_000)
+        clock.advance(2 * 3600 * 1000)
+        assert wire.answer(pull).code == ResponseCode.SUCCESS
+        assert wire.bodies("orders", 0) == [b"in two hours"]
 
 
 def test_nothing_is_left_of_it(broker: LocalBroker) -> None:

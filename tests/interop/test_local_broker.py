@@ -1,4 +1,4 @@
-"""Apache's Java client in TLS, beside plain text, on the one port of our broker."""
+"""Apache's Java client at the broker for tests: in TLS beside plain text, after resets, with faults."""
 
 from __future__ import annotations
 
@@ -42,3 +42,24 @@ def test_a_java_client_in_tls_and_one_in_plain_text_share_a_port(
         assert served is not None
         kinds = {connection.is_encrypted for connection in served._server.connections}
         assert kinds == {True, False}
+
+
+def test_java_clients_go_on_after_a_reset(broker: LocalBroker, java: RocketMqTool) -> None:
+    for number in range(3):
+        broker.reset()
+        (receipt,) = java.send("orders", [{"body": b"%d" % number}])
+        assert receipt["queueOffset"] == 0
+        (late,) = java.send("made-on-use", [{"body": b"%d" % number, "keys": "k"}])
+        assert late["queueOffset"] == 0
+        found = java.pull(["orders", "made-on-use"])
+        assert [each["body"] for each in found] == [b"%d" % number] * 2
+
+
+def test_a_java_client_retries_what_a_fault_refuses(
+    broker: LocalBroker, java: RocketMqTool
+) -> None:
+    broker.reset()
+    fault = broker.faults.refuse("SEND_MESSAGE_V2", times=2, answer="SYSTEM_BUSY")
+    (receipt,) = java.send("orders", [{"body": b"at last"}])
+    assert receipt["queueOffset"] == 0
+    assert fault.happened == 2
