@@ -1,4 +1,4 @@
-"""Apache's Java client at the broker for tests: in TLS beside plain text, after resets, with faults."""
+"""Java clients at the broker for tests: TLS beside plain text, resets, and faults."""
 
 from __future__ import annotations
 
