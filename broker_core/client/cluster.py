@@ -9,11 +9,11 @@ L3  Connections are opened on use. A forked or unpickled copy opens its own.
 from __future__ import annotations
 
 import os
-import ssl
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.errors import NoBrokerError, refusal
@@ -31,6 +31,9 @@ from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.request import Request
 from rocketpy.broker_core.protocol.requests.routes import GetRoute
+
+if TYPE_CHECKING:
+    import ssl
 
 _KEPT_S = 30.0  # as long as Apache's client keeps a route
 _IN_FLIGHT = 64  # requests to one server at a time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.interop.apache import BROKER_NAME, ApacheBroker
@@ -44,7 +45,7 @@ def run(*words: object, stdin: str | None = None) -> str:
     return ended.output
 
 
-def run_json(*words: object) -> list[dict[str, object]]:
+def run_json(*words: object) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in run(*words, "--json").splitlines()]
     return found[0] if isinstance(found[0], list) else found
 
@@ -74,8 +75,8 @@ def test_the_commands_do_on_apaches_cluster_what_they_do_on_ours(apache: str) ->
 
     (listed,) = (each for each in run_json("topic", "list", apache) if each["topic"] == "orders")
     assert (listed["queues"], listed["messages"], listed["perm"]) == (2, 100, 6)
-    described = run_json("topic", "describe", apache, "orders")[0]
-    assert sum(queue["messages"] for queue in described["queues"]) == 100  # type: ignore
+    (described,) = run_json("topic", "describe", apache, "orders")
+    assert sum(queue["messages"] for queue in described["queues"]) == 100
 
     assert [row["body"] for row in run_json("tail", apache, "orders", "--tags", "paid")] == [
         "first"

@@ -5,12 +5,19 @@ import pytest
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.errors import MissingThereError, NoBrokerError
-from rocketpy.broker_core.client.groups import ClusterGroups
+from rocketpy.broker_core.client.groups import LATEST_MS, ClusterGroups, GroupOnlineError
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.errors import GroupNotFoundError, TopicNameError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.protocol.bodies.heartbeats import (
+    ConsumerData,
+    HeartbeatData,
+    SubscriptionData,
+)
+from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.command import RemotingCommand
 
 A0, A1, B0, B1 = (
     MessageQueue("orders", broker, queue_id)
@@ -132,3 +139,22 @@ def test_a_group_that_committed_nothing_is_told_with_the_nearest(cluster: Cluste
     groups.move("billing", {A0: 0})
     with pytest.raises(GroupNotFoundError, match="did you mean 'billing'"):
         groups.progress("biling")
+
+
+def test_a_group_whose_consumers_run_is_set_by_time_only(cluster: Cluster) -> None:
+    ClusterTopics(cluster).create("orders", 1)
+    send(cluster, 0, 4)
+    groups = ClusterGroups(cluster)
+    groups.move("billing", {A0: 2, B0: 2})
+    subscription = SubscriptionData(topic="orders")
+    consumer = ConsumerData(group_name="billing", subscriptions=(subscription,))
+    heartbeat = HeartbeatData(client_id="shop@1", consumers=(consumer,)).encode()
+    for broker in cluster.masters():
+        cluster.ask_broker(broker, RemotingCommand(RequestCode.HEART_BEAT, body=heartbeat))
+    assert groups.members(["billing", "nobody"]) == {"billing": {"shop@1"}, "nobody": set()}
+    with pytest.raises(GroupOnlineError, match="1 consumers online"):
+        groups.move("billing", {A0: 1})
+    groups.move_to_time("billing", "orders", 0)
+    assert ClusterOffsets(cluster).committed("billing", [A0, B0]) == {A0: 0, B0: 0}
+    groups.move_to_time("billing", "orders", LATEST_MS)
+    assert ClusterOffsets(cluster).committed("billing", [A0, B0]) == {A0: 2, B0: 2}
