@@ -58,16 +58,21 @@ def offset_by_time(
     return 0 if queue is None else queue.offset_by_time(time_ms, upper=upper)
 
 
-def is_first_message_recent(broker: Broker, topic: str, queue_id: int) -> bool:
-    """Whether a queue has its first message still, so near to the log's end that memory holds it.
+def begins_at_zero(broker: Broker, topic: str, queue_id: int) -> bool:
+    """Whether a group that never committed begins at the first message of a queue ever.
 
-    As DefaultMessageStore#checkInMemByConsumeOffset guesses it.
+    That is so if the queue is empty still, or its first message so near to the log's end that
+    memory holds it, as DefaultMessageStore#checkInMemByConsumeOffset guesses. For an empty queue
+    brokers of 5.x leave it to the client, which then skips what is sent at that moment; those of
+    4.x do as here.
     """
     queue = queue_of(broker, topic, queue_id)
     if queue is None:
         return False
     low, end = queue.recent_range()
-    unit = queue.queue.unit(0) if low == 0 < end else None
+    if end == 0:
+        return True
+    unit = queue.queue.unit(0) if low == 0 else None
     if unit is None:
         return False
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -96,6 +96,7 @@ class BrokerSettings:
     max_transfer_count_on_message_in_memory: int = 4_096  # Apache: 32
     max_transfer_bytes_on_message_in_memory: int = 4 << 20  # Apache: 256 KiB
     default_query_max_num: int = 32
+    max_msgs_num_batch: int = 64  # in the answer to a query by key
     # --- clients ----------------------------------------------------------------------------------
     channel_expired_timeout: int = 120_000
     server_channel_max_idle_time_seconds: int = 120

@@ -19,6 +19,8 @@ from tests.interop.installation import HERE, Installation, install, install_4
 from tests.interop.java_process import JavaProcess, java_command
 from tests.interop.registration import register
 
+from rocketpy.broker_core.local import local_broker
+
 CLUSTER = "interop"
 
 # What the scenarios count on: filters, timers, and check-backs within seconds instead of minutes.
@@ -38,6 +40,11 @@ SETTINGS: Mapping[str, Setting] = {
     "waitTimeMillsInSendQueue": 10_000,
     "osPageCacheBusyTimeOutMills": 30_000,
 }
+# Those of them that our broker has; what the others switch on, it does anyway.
+_OF_OURS = (
+    *("brokerClusterName", "traceTopicEnable", "transactionCheckInterval", "transactionTimeOut"),
+    *("mappedFileSizeCommitLog", "waitTimeMillsInSendQueue"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +87,19 @@ def has_only_loopback() -> bool:
     return [name for _, name in socket.if_nameindex()] == ["lo"]
 
 
-# `our_target(*, brokers)` belongs here, and in this table.
+@contextmanager
+def our_target(*, brokers: int = 1) -> Iterator[Target]:
+    """Run our name server and brokers on empty stores; TLS is offered."""
+    settings = {name: as_property(SETTINGS[name]) for name in _OF_OURS}
+    with local_broker(brokers=brokers, settings=settings, tls=True) as cluster:
+        names = tuple(member.name for member in cluster.brokers)
+        yield Target(cluster.namesrv_addr, CLUSTER, names)
+
+
 TARGETS: Mapping[str, Callable[..., AbstractContextManager[Target]]] = {
     "apache": apache_target,
     "apache-4": apache_4_target,
+    "ours": our_target,
 }
 
 

@@ -17,6 +17,7 @@ from tests.interop.cluster_addresses import TARGETS, Target, has_only_loopback
 #     unshare -rn sh -c 'ip link set lo up && .venv/bin/python -m pytest tests/interop/...'
 # A further cluster is one more line.
 CLUSTERS = [
+    "ours",
     pytest.param(
         "apache-4",
         marks=[

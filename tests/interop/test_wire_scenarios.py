@@ -22,7 +22,7 @@ from tests.interop.wire_driver import (
 Results = dict[str, ScenarioResult]
 
 # That the scenarios are right is shown by Apache's broker; a further cluster is one more line.
-CLUSTERS = [pytest.param("apache", marks=pytest.mark.soak)]
+CLUSTERS = ["ours", pytest.param("apache", marks=pytest.mark.soak)]
 
 
 @pytest.fixture(scope="module", params=CLUSTERS)

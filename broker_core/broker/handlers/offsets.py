@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.broker.queue_positions import (
-    is_first_message_recent,
+    begins_at_zero,
     offset_by_time,
     position,
     stored_ms,
@@ -69,13 +69,13 @@ def earliest_store_time(broker: Broker, request: GetEarliestStoreTime, call: Cal
 def consumer_offset(broker: Broker, request: QueryConsumerOffset, call: Call) -> Reply:
     """Answer QUERY_CONSUMER_OFFSET (14). Reads files.
 
-    A group that never committed begins at 0 if the queue's first message is there and recent, as
-    with Apache's broker; otherwise its client decides.
+    A group that never committed begins at 0 if the queue is empty, or its first message recent;
+    otherwise its client decides.
     """
     topic, queue_id = request.topic, request.queue_id
     found = broker.offsets.get(request.consumer_group, topic, queue_id)
     if found is None and request.set_zero_if_not_found is not False:
-        found = 0 if is_first_message_recent(broker, topic, queue_id) else None
+        found = 0 if begins_at_zero(broker, topic, queue_id) else None
     if found is None:
         raise RefusedError(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND)
     return Reply.of(OffsetAnswer(offset=found))

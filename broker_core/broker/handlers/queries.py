@@ -17,7 +17,6 @@ from rocketpy.broker_core.storage.lookup import KeyKind
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
 
-_MOST_MESSAGES = 1024
 _MOST_BYTES = 16 << 20
 _KINDS = {"K": KeyKind.KEY, "U": KeyKind.UNIQUE, "T": KeyKind.TAG}
 
@@ -37,7 +36,9 @@ def query(broker: Broker, request: QueryMessage, call: Call) -> Reply:
         end_ms=request.end_timestamp,
     )
     views, size = list[memoryview](), 0
-    for offset in reversed(offsets[-min(most, _MOST_MESSAGES) :] if most > 0 else []):
+    for offset in reversed(
+        offsets[-min(most, broker.settings.max_msgs_num_batch) :] if most > 0 else []
+    ):
         try:
             view = broker.store.record_at(offset)
         except CorruptStoreError:
