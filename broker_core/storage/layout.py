@@ -111,6 +111,7 @@ FLUSHED_AT = 512  # up to here the log is durable
 INDEXED_AT = 1024  # up to here the log is in the index
 APPEND_STRUCT = struct.Struct("<qqqq")  # where an append begins, where it ends, its number, check
 APPEND_AT = 1536
+REMOVALS_AT = 2048  # a mark: how often deleted topics were noted, twice; odd while they are
 TAIL_FILE_SIZE = 4096
 INTENT_STRUCT = struct.Struct("<8sqq")  # magic, where a batch begins, and its complement as check
 INTENT_MAGIC = b"RPYBATCH"

@@ -46,7 +46,7 @@ class StoreParts:
         self.tail = TailFile(root, disk, writable=writable)
         self.growth = Growth(self.tail)
         self.queue_ends = QueueEndsFile(root, disk)
-        self.removed_topics = RemovedTopicsFile(root, disk)
+        self.removed_topics = RemovedTopicsFile(root, disk, self.tail)
         self._removed_seen = NOTHING_REMOVED
         self.recent_ranges = RecentRanges(self.tail.end_bytes)
         # Writes the entries of a queue anew; None where the store is only read.

@@ -12,7 +12,6 @@ R3  A topic is pending from before the first step of its deletion until after th
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 from rocketpy.broker_core.storage.checked_json import SORTED, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import REMOVED_TOPICS
+from rocketpy.broker_core.storage.tail import TailFile
 
 _FILE = CheckedJson(
     key="removed",
@@ -46,19 +46,32 @@ NOTHING_REMOVED = RemovedTopics({})
 class RemovedTopicsFile:
     """`rocketpy/removed`, read again only when it was replaced. Threads may share it."""
 
-    def __init__(self, root: Path, disk: Disk) -> None:
-        self._path, self._disk = root / REMOVED_TOPICS, disk
-        self._name = str(self._path)
+    def __init__(self, root: Path, disk: Disk, tail: TailFile) -> None:
+        self._path, self._disk, self._tail = root / REMOVED_TOPICS, disk, tail
         self._seen: tuple[tuple[int, int, int], RemovedTopics] = (0, 0, 0), NOTHING_REMOVED
+        # What counts as long as the tail's number is this one.
+        self._current: tuple[int, RemovedTopics] = -1, NOTHING_REMOVED
 
     def read(self) -> RemovedTopics:
-        """Return what is noted: the same object as long as nobody changed it. Costs one `stat`.
+        """Return what is noted: the same object as long as nobody changed it.
+
+        The tail tells whether it was changed: asking is cheap enough for each append.
 
         Raises:
             CorruptStoreError: the file is damaged.
         """
+        number = self._tail.removals()
+        current, removed = self._current
+        if number == current:
+            return removed
+        removed = self._read()
+        if number is not None and not number % 2 and number == self._tail.removals():
+            self._current = number, removed
+        return removed
+
+    def _read(self) -> RemovedTopics:
         try:
-            status = os.stat(self._name)  # noqa: PTH116 (asked for each append: half the time)
+            status = self._path.stat()
         except FileNotFoundError:
             return NOTHING_REMOVED
         version = status.st_ino, status.st_mtime_ns, status.st_size
@@ -71,8 +84,19 @@ class RemovedTopicsFile:
     def write(self, removed: RemovedTopics) -> None:
         """Replace the file, durably. Hold the store's lock."""
         content = {"ends": dict(removed.ends), "pending": sorted(removed.pending)}
+        self._tail.write_removals((self._tail.removals() or 0) | 1)
         _FILE.write(self._path, content, self._disk)
         self._seen = (0, 0, 0), NOTHING_REMOVED
+        self.settle()
+
+    def settle(self) -> None:
+        """Say in the tail that the file is whole; who died while it was replaced left that out.
+
+        Hold the store's lock.
+        """
+        number = self._tail.removals()
+        if number is None or number % 2:
+            self._tail.write_removals((number or 1) + 1)
 
 
 def _parsed(content: Mapping[str, Any]) -> RemovedTopics:

@@ -25,6 +25,7 @@ from rocketpy.broker_core.storage.layout import (
     INTENT_MAGIC,
     INTENT_STRUCT,
     MARK_STRUCT,
+    REMOVALS_AT,
     TAIL_FILE,
     TAIL_FILE_SIZE,
     TAIL_MAGIC,
@@ -166,6 +167,21 @@ class TailFile:
         """Say that the log is in the index up to `end`. Call while holding the store's lock."""
         assert self._file is not None
         self._file.poke(MARK_STRUCT.pack(end, ~end), INDEXED_AT)
+
+    def removals(self) -> int | None:
+        """Return a number that moves whenever deleted topics are noted; None if it is damaged."""
+        file = self._file or self._found()
+        if file is None or file.size < TAIL_FILE_SIZE:
+            return None
+        number, complement = MARK_STRUCT.unpack_from(file.memory, REMOVALS_AT)
+        if not number and not complement:  # never written
+            return 0
+        return int(number) if number == ~complement else None
+
+    def write_removals(self, number: int) -> None:
+        """Move that number. Call while holding the store's lock."""
+        assert self._file is not None
+        self._file.poke(MARK_STRUCT.pack(number, ~number), REMOVALS_AT)
 
     def _mark(self, at: int) -> int | None:
         """Return a mark; None if it was never written, or does not match its check."""

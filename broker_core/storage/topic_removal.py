@@ -60,7 +60,11 @@ class TopicRemoval:
         self._parts.drop_removed()
 
     def cap(self, log_end: int) -> None:
-        """Let no topic count as deleted after the end of the log, should that be shorter now."""
+        """Let no topic count as deleted after the end of the log, should that be shorter now.
+
+        At opening; what a process that died left of the tail's mark is put right.
+        """
+        self._parts.removed_topics.settle()
         removed = self._parts.removed_topics.read()
         if any(end > log_end for end in removed.ends.values()):
             ends = {topic: min(end, log_end) for topic, end in removed.ends.items()}

@@ -195,12 +195,14 @@ def test_the_tail_is_documented() -> None:
         ["append_begin", "append_end", "append_number", "append_check"],
         layout.APPEND_AT,
     )
+    names = ["removals", "complement"]
+    removals = struct_fields(layout.MARK_STRUCT.format, names, layout.REMOVALS_AT)
     intent = struct_fields(
         layout.INTENT_STRUCT.format,
         ["intent_magic", "intent_begin", "intent_complement"],
         layout.INTENT_AT,
     )
-    assert documented("rocketpy/tail") == [*first, *marks, *append, *intent]
+    assert documented("rocketpy/tail") == [*first, *marks, *append, *removals, *intent]
     assert f"`{layout.INTENT_MAGIC.decode()}`" in section("rocketpy/tail")
     assert f"`{layout.TAIL_MAGIC.decode()}`" in section("rocketpy/tail")
     assert layout.TAIL_STRUCT.format.startswith("<")

@@ -22,6 +22,7 @@ from rocketpy.broker_core.storage.layout import (
     LOCK,
     LOCK_TEXT,
     MARK_STRUCT,
+    REMOVALS_AT,
     TAIL_FILE,
     TAIL_FILE_SIZE,
     TAIL_MAGIC,
@@ -56,7 +57,8 @@ def check_tail(parts: StoreParts, outline: LogOutline, log_end: LogEnd) -> Itera
     unused_from = APPEND_AT + APPEND_STRUCT.size
     if any(data[APPEND_AT:unused_from]) and not parts.tail.announced().number:
         yield Problem("I6", path, APPEND_AT, "the announced append does not match its check")
-    yield from _zero_between(path, data, unused_from, INTENT_AT)
+    yield from _zero_between(path, data, unused_from, REMOVALS_AT)
+    yield from _zero_between(path, data, REMOVALS_AT + MARK_STRUCT.size, INTENT_AT)
     yield from _zero_between(path, data, INTENT_AT + INTENT_STRUCT.size, TAIL_FILE_SIZE)
     if magic != TAIL_MAGIC:
         yield Problem("I6", path, 0, f"begins with {magic!r}; the next writer makes it anew")
