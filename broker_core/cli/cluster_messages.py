@@ -112,7 +112,7 @@ def tail(
         if follow:
             ends = {queue: end for queue, (_, end) in ranges.items()}
             with output.counting(topic) as report:
-                for pulled in reading.puller.follow(ends):
+                for pulled in reading.puller.follow(ends, grows=True):
                     found = reading.shown(pulled)
                     if found.num_rows:
                         output.print(found)

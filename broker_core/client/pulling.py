@@ -21,7 +21,7 @@ from rocketpy.broker_core.client.cluster import Cluster, command_of
 from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.decoder import decode
-from rocketpy.broker_core.errors import RecordError
+from rocketpy.broker_core.errors import RecordError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.net.blocking import BlockingConnection, ready
 from rocketpy.broker_core.net.errors import ServerUnreachableError
@@ -164,11 +164,14 @@ class Puller:
 
     # --- as they come -----------------------------------------------------------------------------
 
-    def follow(self, starts: Mapping[MessageQueue, int]) -> Iterator[list[Pulled]]:
+    def follow(
+        self, starts: Mapping[MessageQueue, int], *, grows: bool = False
+    ) -> Iterator[list[Pulled]]:
         """Yield what comes to queues, from offsets on, without an end; an empty list when nothing.
 
         Each queue has one pull that its broker holds until there is something. Brokers that are
-        lost are looked for again, and again.
+        lost are looked for again, and again. With `grows`, queues that the topics get meanwhile
+        are followed too, from their beginning.
 
         Raises:
             ServerRefusedError: a broker does not take such pulls.
@@ -176,6 +179,8 @@ class Puller:
         held = _HeldPulls(self._cluster)
         positions = dict(starts)
         while True:
+            if grows:
+                self._add_new_queues(positions)
             for queue, queue_offset in positions.items():
                 if not held.has(queue):
                     command = self._command(queue, queue_offset, held_ms=_HELD_MS)
@@ -187,6 +192,15 @@ class Puller:
                 if pulled.records:
                     came.append(pulled)
             yield came
+
+    def _add_new_queues(self, positions: dict[MessageQueue, int]) -> None:
+        for topic in {queue.topic for queue in positions}:
+            try:
+                queues = self._cluster.route(topic).readable()
+            except (ServerUnreachableError, TopicNotFoundError):  # brokers may still serve it
+                continue
+            for queue in queues:
+                positions.setdefault(queue, 0)
 
     # --- frames -----------------------------------------------------------------------------------
 

@@ -118,6 +118,17 @@ def test_a_follower_finds_a_broker_that_was_away(servers: LocalBroker, filled: C
     assert came(following, 2) == [b"back"] * 2
 
 
+def test_queues_that_a_topic_gets_are_followed_too(filled: Cluster) -> None:
+    with Cluster(filled.address) as other:
+        following = Puller(other).follow({A0: 100, B0: 100}, grows=True)
+        assert next(following) == []
+        ClusterTopics(filled).create("orders", 2)
+        other.forget("broker-a")  # else the route is kept for half a minute
+        drafts = [MessageDraft(body=b"new", queue_id=1)] * 2
+        Producer(filled).send_many("orders", drafts)
+        assert came(following, 2) == [b"new"] * 2
+
+
 def test_tails_leave_no_group_behind(filled: Cluster) -> None:
     before = ClusterGroups(filled).settings()
     Puller(filled).pull(A0, 0)
