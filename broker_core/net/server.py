@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import Coroutine, Iterable
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from rocketpy.broker_core.message import Host
@@ -22,6 +23,8 @@ log = logging.getLogger(__name__)
 Listening = socket.socket  # for those who hand one on, and know no socket
 
 _BACKLOG = 1024
+_MOST_ACCEPTED = 64  # in one turn of the loop
+_ACCEPT_PAUSE_S = 0.05  # when a connection cannot be accepted
 _TLS_HANDSHAKE = 0x16  # the first byte of TLS; a frame of that length would be too large
 _HANDSHAKE_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 5.0
@@ -74,12 +77,13 @@ class Server:
         self._tls, self._tls_mode = tls, tls_mode
         self.connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
         """Accept connections from now on."""
         for listening in self._sockets:
-            self._spawn(self._accept(listening))
+            self._listen(listening)
         self._spawn(self._close_idle())
 
     async def answered(self, timeout_s: float) -> None:
@@ -107,6 +111,9 @@ class Server:
             connection.abort()
 
     async def _stop_accepting(self) -> None:
+        self._is_stopping = True
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -114,23 +121,33 @@ class Server:
         for listening in self._sockets:
             listening.close()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    async def _accept(self, listening: socket.socket) -> None:
-        while True:
+    def _listen(self, listening: socket.socket) -> None:
+        if not self._is_stopping:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Accept who waits. No task does this: one that is cancelled may lose a connection."""
+        for _ in range(_MOST_ACCEPTED):
             try:
-                accepted, _ = await self._loop.sock_accept(listening)
+                accepted, _ = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
             except OSError as cause:  # too many files, or the other side left again
                 log.warning("a connection was not accepted: %s", cause)
-                await asyncio.sleep(0.05)
-                continue
+                self._loop.remove_reader(listening)
+                self._loop.call_later(_ACCEPT_PAUSE_S, self._listen, listening)
+                return
             accepted.setblocking(False)
             if accepted.family in (socket.AF_INET, socket.AF_INET6):
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._spawn(self._take(accepted))
+            taking = self._spawn(self._take(accepted))
+            taking.add_done_callback(partial(_close_cancelled, accepted))
 
     async def _take(self, accepted: socket.socket) -> None:
         try:
@@ -146,9 +163,6 @@ class Server:
         except (OSError, ssl.SSLError, asyncio.TimeoutError) as cause:
             log.warning("a connection failed before its first request: %s", cause)
             accepted.close()
-        except asyncio.CancelledError:
-            accepted.close()
-            raise
 
     async def _context_for(self, accepted: socket.socket) -> ssl.SSLContext | None:
         """Return the context of a connection that speaks TLS; None for plain text."""
@@ -186,6 +200,12 @@ class Server:
             for connection in [each for each in self.connections if each.heard_s < limit_s]:
                 log.info("%s was silent for %.0f s: closed", connection.peer, self._idle_s)
                 connection.close()
+
+
+def _close_cancelled(accepted: socket.socket, taking: asyncio.Task[None]) -> None:
+    """Close a socket whose connection was not made; its task may not even have begun."""
+    if taking.cancelled():
+        accepted.close()
 
 
 def _set_done(future: asyncio.Future[None]) -> None:
