@@ -52,9 +52,11 @@ class Configuration:
         self._version = DataVersion(timestamp=broker.clock.now_ms())
 
     def text(self) -> tuple[str, DataVersion]:
-        """Return all settings as Java's properties, and their version."""
+        """Return all settings but passwords as Java's properties, and their version."""
         with self._changing:
-            return java_properties.format(self._told.properties()), self._version
+            told = self._told.properties()
+            shown = {name: v for name, v in told.items() if not name.endswith("Password")}
+            return java_properties.format(shown), self._version
 
     def change(self, properties: Mapping[str, str]) -> None:
         """Change settings, and save them; blocks.
@@ -81,13 +83,14 @@ class Configuration:
         """Let the store delete files by the new settings."""
         store = self._broker.store
         wanted = settings.store_config(self._broker.host)
-        store.config = store.parts.config = replace(
-            store.parts.config,
+        changed = replace(
+            store.config,
             retention_hours=wanted.retention_hours,
             delete_when_hour=wanted.delete_when_hour,
             disk_max_used_ratio=wanted.disk_max_used_ratio,
             disk_clean_forcibly_ratio=wanted.disk_clean_forcibly_ratio,
         )
+        store.change_config(changed)
 
     def _save(self, properties: Mapping[str, str]) -> None:
         path = self._broker.config_path
