@@ -1,6 +1,6 @@
 """Storing what was sent: all messages of one turn of the loop with one append.
 
-A1  Messages are stored in the order in which they came; of one request all or none.
+A1  Messages are stored in the order in which they came; of one request all, or none if it fails.
 A2  The loop never waits for the store's lock: if another has it, a thread waits instead, and what
     comes meanwhile is stored by the next append.
 A3  A request that cannot be stored is refused; it does not take others with it.

@@ -68,7 +68,7 @@ def _disk(broker: Broker) -> Iterator[tuple[str, str]]:
 def _log(broker: Broker) -> Iterator[tuple[str, str]]:
     store = broker.store
     start, end = store.log_start(), store.log_end(skip_damage=True)
-    flushed = store.parts.tail.flushed()
+    flushed = store.flushed_end()
     yield "commitLogMinOffset", str(start)
     yield "commitLogMaxOffset", str(end)
     yield "earliestMessageTimeStamp", str(_earliest_ms(broker, start, end))

@@ -96,6 +96,10 @@ class StoreContents:
         """
         return log_end(self.parts, skip_damage=skip_damage)
 
+    def flushed_end(self) -> int:
+        """Return a physical offset up to which the log is durable: it may be so further on."""
+        return self.parts.tail.flushed()
+
     def log_bytes(self, start: int, most: int) -> memoryview:
         """Return published bytes of the log from `start` on, at most to the end of their file.
 

@@ -229,6 +229,8 @@ class MessageStore(StoreContents):
     ) -> list[PlacedOne]:
         """Store messages of any topics, all or none; durable on return under sync flush.
 
+        Of an append whose process dies in it, the first ones may stay: whole records count.
+
         Raises:
             StoreLockedError: another has the lock for longer than the time-out, by default that of
                 the settings; nothing was stored.
@@ -315,6 +317,15 @@ class MessageStore(StoreContents):
         with self._writer.owned() as state:
             now_ms = self.clock.now_ms()
             return delete_expired(self.parts, state.end, now_ms, at_any_hour=at_any_hour)
+
+    def clean_queues(self) -> list[Path]:
+        """Delete files of queues that only mean messages that are gone."""
+        with self.locked():
+            return self.parts.queue_target.expire(self.log_start())
+
+    def change_config(self, config: StoreConfig) -> None:
+        """Take other settings: of limits and habits, as those of files stay what they are."""
+        self.config = self.parts.config = config
 
     def close(self) -> None:
         """Make all durable; the last of all processes also marks the stop as clean.

@@ -22,8 +22,7 @@ def clean_expired_queues(broker: Broker, request: RemotingCommand, call: Call) -
     The last file of each queue stays, so that its numbers go on.
     """
     del request, call
-    with broker.store.locked():
-        deleted = broker.store.parts.queue_target.expire(broker.store.log_start())
+    deleted = broker.store.clean_queues()
     log.info("deleted %d files of queues whose messages are gone", len(deleted))
     return Reply()
 
