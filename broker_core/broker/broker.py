@@ -180,8 +180,9 @@ class Broker:
         """Stop as a crash would: nobody is answered or told. Its disk must take nothing more."""
         self.is_stopping = True
         await self._server.abort()
+        await self.registration.abandon()
         self.caller.close()
-        stops = (self.registration.stop, self.transactions.stop, self._stop_services)
+        stops = (self.transactions.stop, self._stop_services)
         for stop in (*stops, lambda: self.in_pool(self.store.close)):
             try:
                 await stop()

@@ -98,6 +98,13 @@ class Registration:
 
     async def stop(self) -> None:
         """Have every name server forget the broker, as far as they can be reached."""
+        was_begun = bool(self._tasks)
+        await self.abandon()
+        if was_begun:
+            await asyncio.gather(*(self._unregister(each) for each in self._servers))
+
+    async def abandon(self) -> None:
+        """Tell name servers nothing more, not even that the broker stops."""
         tasks, self._tasks = self._tasks, []
         # Before Python 3.12 wait_for() forgets to be cancelled if an answer comes in that moment.
         self._is_stopped = True
@@ -105,8 +112,6 @@ class Registration:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if tasks:
-            await asyncio.gather(*(self._unregister(each) for each in self._servers))
 
     async def _keep_known(self, server: _NameServer) -> None:
         while not self._is_stopped:

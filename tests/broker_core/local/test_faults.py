@@ -148,6 +148,15 @@ def test_faults_outlive_the_start_of_a_broker_and_end_with_a_reset(broker: Local
     assert fault.is_over
 
 
+def test_without_faults_nothing_stands_in_front_of_the_handlers(broker: LocalBroker) -> None:
+    served = broker.brokers[0]._broker
+    assert served is not None
+    service = served.service
+    with broker.faults.be_busy():
+        assert service.handle != service.dispatch
+    assert service.handle == service.dispatch
+
+
 def test_a_name_that_no_code_has_is_refused(broker: LocalBroker) -> None:
     with pytest.raises(UnknownCodeError, match="'SEND_IT'"):
         broker.faults.refuse("SEND_IT")
