@@ -42,6 +42,7 @@ BETTER = {
     "enablePropertyFilter",
     "maxTransferBytesOnMessageInMemory",
     "maxTransferCountOnMessageInMemory",
+    "waitTimeMillsInSendQueue",
 }
 OF_THE_RUN = {
     *("bindAddress", "listenPort", "storePathCommitLog", "storePathRootDir", "configStorePath"),
