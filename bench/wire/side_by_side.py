@@ -16,7 +16,7 @@ from rich.console import Console
 from wire import report, start_up
 from wire.cells import FULL, QUICK, Cell, Effort, measured, pull_cells, send_cells
 from wire.load_client import LoadClient
-from wire.sides import OURS, Side, running_sides
+from wire.sides import APACHE, OURS, Side, running_sides
 
 KIB_PER_MIB = 1024
 
@@ -52,15 +52,29 @@ def _sent(
 def _pulled(
     console: Console, client: LoadClient, sides: Sequence[Side], effort: Effort
 ) -> list[Cell]:
-    cells = pull_cells()
+    cells, unlimited = pull_cells()
     for side in sides:
-        client.do("fill", side.namesrv_addr, cells[0].topic, effort.messages)
-        client.do("pull", side.namesrv_addr, cells[0].topic, 32)  # warms both ends up
+        client.do("fill", side.namesrv_addr, unlimited.topic, effort.messages)
+        client.do("pull", side.namesrv_addr, unlimited.topic, 32)  # warms both ends up
+    _pull(cells, console, client, sides, effort)
+    for side in sides:
+        if side.name == APACHE:
+            side.raise_limits()
+    _pull([unlimited], console, client, sides, effort)
+    return [*cells, unlimited]
+
+
+def _pull(
+    cells: Sequence[Cell],
+    console: Console,
+    client: LoadClient,
+    sides: Sequence[Side],
+    effort: Effort,
+) -> None:
     for cell, side in measured(cells, client, sides, effort.rounds):
         _tell(console, cell, side)
         found = cell.runs[side.name][-1].messages
         assert found == effort.messages, f"{side.name} gave {found:,} messages"
-    return cells
 
 
 def _tell(console: Console, cell: Cell, side: Side) -> None:

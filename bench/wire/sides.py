@@ -22,11 +22,18 @@ from tests.interop.apache import (
 )
 from tests.interop.installation import install
 from tests.interop.java_process import JavaProcess, java_command
-from tests.interop.registration import register
+from tests.interop.registration import UPDATE_BROKER_CONFIG, register, request
 
 # After those of the tests, which are for short lives, and winning over them.
 WARM_JVM = ("-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC")
 APACHE, OURS = "Apache", "rocketpy"
+# What rocketpy's broker gives at once by default, or more than is asked for.
+RAISED_LIMITS = b"""\
+maxTransferCountOnMessageInMemory=4096
+maxTransferBytesOnMessageInMemory=4194304
+maxTransferCountOnMessageInDisk=4096
+maxTransferBytesOnMessageInDisk=4194304
+"""
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,14 @@ class Side:
 
     name: str
     namesrv_addr: str
+    broker_address: tuple[str, int]
     pid: int
     ready_s: float  # how long the broker's start took
+
+    def raise_limits(self) -> None:
+        """Let pulls have as many messages as they ask for."""
+        answered = request(self.broker_address, UPDATE_BROKER_CONFIG, {}, RAISED_LIMITS)
+        assert answered == 0, f"the broker of {self.name} answers {answered}"
 
 
 @contextmanager
@@ -50,14 +63,15 @@ def running_sides(folder: Path, *, heap: str) -> Iterator[list[Side]]:
 def _ours(folder: Path) -> Iterator[Side]:
     folder.mkdir()
     with broker_process.name_server(folder) as name_server:
+        port = free_ports()[1]
         settings = {
             "brokerName": "bench",
-            "listenPort": str(free_ports()[1]),
+            "listenPort": str(port),
             "namesrvAddr": name_server.address,
             "storePathRootDir": str(folder / "store"),
         }
         with broker_process.broker(settings, log=folder / "broker.log") as broker:
-            yield Side(OURS, name_server.address, broker.pid, broker.ready_s)
+            yield Side(OURS, name_server.address, (LOOPBACK, port), broker.pid, broker.ready_s)
 
 
 @contextmanager
@@ -89,7 +103,7 @@ def _apache(folder: Path, *, heap: str) -> Iterator[Side]:
             "broker.BrokerStartup", settings, folder=folder, heap=heap, running=running
         )
         register((LOOPBACK, port), (LOOPBACK, name_server_port), topic=BROKER_NAME)
-        yield Side(APACHE, address, broker.pid, float("nan"))
+        yield Side(APACHE, address, (LOOPBACK, port), broker.pid, float("nan"))
 
 
 def _launch(
