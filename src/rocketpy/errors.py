@@ -48,9 +48,21 @@ from rocketpy.broker_core.errors import (
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.faults import UnknownCodeError
     from rocketpy.broker_core.broker.settings import SettingError
+    from rocketpy.broker_core.client.address import ClusterAddressError
+    from rocketpy.broker_core.client.errors import (
+        AccessRefusedError,
+        FilterRefusedError,
+        FolderOnlyError,
+        MissingThereError,
+        NoBrokerError,
+        ServerBusyError,
+        ServerRefusedError,
+    )
+    from rocketpy.broker_core.client.groups import GroupOnlineError
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.net.errors import ServerUnreachableError
     from rocketpy.broker_core.net.loop_thread import ForeignLoopError
     from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
@@ -71,20 +83,25 @@ if TYPE_CHECKING:
     from rocketpy.spark_jobs.quiet_start import SparkStartError
 
 __all__ = [
+    "AccessRefusedError",
     "ArgumentError",
     "BodyError",
     "ClassFilterError",
+    "ClusterAddressError",
     "ColumnError",
     "ConfigError",
     "CorruptStoreError",
     "DataLossError",
     "DeliveryMovedError",
     "DiskFullError",
+    "FilterRefusedError",
     "FilterSyntaxError",
+    "FolderOnlyError",
     "ForeignLoopError",
     "FrameError",
     "GroupNameError",
     "GroupNotFoundError",
+    "GroupOnlineError",
     "HeaderError",
     "JobRefusedError",
     "LeaseHeldError",
@@ -95,7 +112,9 @@ __all__ = [
     "MessageNotFoundError",
     "MessageRefusedError",
     "MetadataError",
+    "MissingThereError",
     "NameRefusedError",
+    "NoBrokerError",
     "OffsetFormatError",
     "OffsetOutOfRangeError",
     "OptionError",
@@ -111,6 +130,9 @@ __all__ = [
     "RepairTargetError",
     "ReplayRunningError",
     "RocketPyError",
+    "ServerBusyError",
+    "ServerRefusedError",
+    "ServerUnreachableError",
     "SettingError",
     "SparkStartError",
     "StaleBatchError",
@@ -131,6 +153,16 @@ __all__ = [
 
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
+    "ClusterAddressError": "rocketpy.broker_core.client.address",
+    "AccessRefusedError": "rocketpy.broker_core.client.errors",
+    "FilterRefusedError": "rocketpy.broker_core.client.errors",
+    "FolderOnlyError": "rocketpy.broker_core.client.errors",
+    "MissingThereError": "rocketpy.broker_core.client.errors",
+    "NoBrokerError": "rocketpy.broker_core.client.errors",
+    "ServerBusyError": "rocketpy.broker_core.client.errors",
+    "ServerRefusedError": "rocketpy.broker_core.client.errors",
+    "GroupOnlineError": "rocketpy.broker_core.client.groups",
+    "ServerUnreachableError": "rocketpy.broker_core.net.errors",
     "BodyError": "rocketpy.broker_core.protocol.errors",
     "ForeignLoopError": "rocketpy.broker_core.net.loop_thread",
     "FrameError": "rocketpy.broker_core.protocol.errors",
