@@ -62,8 +62,11 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.nameserver.key_values import KeyValueFileError
+    from rocketpy.broker_core.nameserver.settings import NameServerSettingError
     from rocketpy.broker_core.net.errors import ServerUnreachableError
     from rocketpy.broker_core.net.loop_thread import ForeignLoopError
+    from rocketpy.broker_core.net.service import RefusedError
     from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
     from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
@@ -104,6 +107,7 @@ __all__ = [
     "GroupOnlineError",
     "HeaderError",
     "JobRefusedError",
+    "KeyValueFileError",
     "LeaseHeldError",
     "LeaseLostError",
     "MemberNameError",
@@ -114,6 +118,7 @@ __all__ = [
     "MetadataError",
     "MissingThereError",
     "NameRefusedError",
+    "NameServerSettingError",
     "NoBrokerError",
     "OffsetFormatError",
     "OffsetOutOfRangeError",
@@ -127,6 +132,7 @@ __all__ = [
     "ReadOnlyStoreError",
     "RebalanceError",
     "RecordError",
+    "RefusedError",
     "RepairTargetError",
     "ReplayRunningError",
     "RocketPyError",
@@ -153,6 +159,9 @@ __all__ = [
 
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
+    "KeyValueFileError": "rocketpy.broker_core.nameserver.key_values",
+    "NameServerSettingError": "rocketpy.broker_core.nameserver.settings",
+    "RefusedError": "rocketpy.broker_core.net.service",
     "ClusterAddressError": "rocketpy.broker_core.client.address",
     "AccessRefusedError": "rocketpy.broker_core.client.errors",
     "FilterRefusedError": "rocketpy.broker_core.client.errors",
@@ -163,6 +172,9 @@ _HOMES = {
     "ServerRefusedError": "rocketpy.broker_core.client.errors",
     "GroupOnlineError": "rocketpy.broker_core.client.groups",
     "ServerUnreachableError": "rocketpy.broker_core.net.errors",
+    "RefusedError": "rocketpy.broker_core.net.service",
+    "KeyValueFileError": "rocketpy.broker_core.nameserver.key_values",
+    "NameServerSettingError": "rocketpy.broker_core.nameserver.settings",
     "BodyError": "rocketpy.broker_core.protocol.errors",
     "ForeignLoopError": "rocketpy.broker_core.net.loop_thread",
     "FrameError": "rocketpy.broker_core.protocol.errors",
