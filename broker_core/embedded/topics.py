@@ -52,6 +52,20 @@ class Topics(StoreHandle):
             self._store.put_topic(topic)
         return topic
 
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic: its settings, the offsets of all groups in it, and its queues; durable.
+
+        Its records stay in the log until retention takes them; scan() and query() still show them.
+        One that is made again begins at offset 0.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            TopicNameError: it is RocketMQ's own.
+        """
+        self._require_writable("delete a topic")
+        self._own_topic(name)
+        self._store.delete_topic(name)
+
     def topics(self) -> dict[str, TopicConfig]:
         """Return all topics by name, system topics included."""
         return self._store.topics.all()

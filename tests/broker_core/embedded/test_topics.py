@@ -71,3 +71,24 @@ def test_a_change_that_cannot_be(
 def test_a_store_that_is_only_read_is_not_changed(path: Path) -> None:
     with rocketpy.open(path, read_only=True) as store, pytest.raises(ReadOnlyStoreError):
         store.update_topic("orders", perm=4)
+
+
+def test_a_topic_that_is_deleted_is_gone_and_begins_anew(store: rocketpy.Store) -> None:
+    store.create_topic("orders", queues=2)
+    store.send("orders", "old", queue_id=1)
+    store.commit("billing", "orders", {1: 1})
+    store.delete_topic("orders")
+    assert "orders" not in store.topics()
+    assert store.committed("billing", "orders") == {}
+    store.create_topic("orders", queues=2)
+    assert store.send("orders", "new", queue_id=1).queue_offset == 0
+    assert store.read("orders").read_all()["body"].to_pylist() == [b"new"]
+
+
+def test_topics_of_rocketmq_and_topics_that_are_not_there_are_not_deleted(
+    store: rocketpy.Store,
+) -> None:
+    with pytest.raises(rocketpy.errors.TopicNameError, match="RocketMQ's own"):
+        store.delete_topic("SCHEDULE_TOPIC_XXXX")
+    with pytest.raises(rocketpy.errors.TopicNotFoundError):
+        store.delete_topic("nowhere")
