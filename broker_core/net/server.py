@@ -161,7 +161,7 @@ class Server:
                 ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S if context else None,
             )
         except (OSError, ssl.SSLError, asyncio.TimeoutError) as cause:
-            log.warning("a connection failed before its first request: %s", cause)
+            log.warning("a connection failed before its first request: %r", cause)
             accepted.close()
 
     async def _context_for(self, accepted: socket.socket) -> ssl.SSLContext | None:

@@ -21,7 +21,8 @@ def broker() -> Iterator[LocalBroker]:
 
 @pytest.fixture(scope="module")
 def java(broker: LocalBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMqTool]:
-    options = ("-Dtls.enable=true", "-Xmx256m")
+    patience = "-Dcom.rocketmq.remoting.client.connect.timeout=30000"  # a cold JVM's TLS is slow
+    options = ("-Dtls.enable=true", "-Xmx256m", patience)
     home = tmp_path_factory.mktemp("java")
     tool = RocketMqTool(install().class_path, broker.namesrv_addr, home=home, options=options)
     yield tool
