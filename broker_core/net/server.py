@@ -6,6 +6,7 @@ On one port both may come, as with Apache's permissive mode: the first byte tell
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -81,8 +82,12 @@ class Server:
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Accept connections from now on."""
+        """Accept connections from now on. Those that came before are closed.
+
+        Their clients may have given up long ago, and sent elsewhere what waits in them.
+        """
         for listening in self._sockets:
+            _drop_waiting(listening)
             self._listen(listening)
         self._spawn(self._close_idle())
 
@@ -211,6 +216,12 @@ def _close_cancelled(accepted: socket.socket, taking: asyncio.Task[None]) -> Non
 def _set_done(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def _drop_waiting(listening: socket.socket) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            listening.accept()[0].close()
 
 
 def bind_pair(address: str, port: int) -> list[socket.socket]:
