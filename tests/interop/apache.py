@@ -47,11 +47,15 @@ class ApacheBroker:
     """A name server and a broker, started on entry and stopped on exit.
 
     `settings` are Apache's broker settings (`mappedFileSizeCommitLog` and so on); they come after
-    the defaults above and win over them. The store directory is made when missing.
+    the defaults above and win over them. The store directory is made when missing. With
+    `namesrv_addr` it registers at that name server, and there is none of its own.
     """
 
-    def __init__(self, store: Path, *, settings: Mapping[str, Setting]) -> None:
+    def __init__(
+        self, store: Path, *, settings: Mapping[str, Setting], namesrv_addr: str | None = None
+    ) -> None:
         self._store = store
+        self._foreign_namesrv_addr = namesrv_addr
         self._settings = {**DEFAULT_SETTINGS, **settings}
         self._installation = install()
         self._processes: list[JavaProcess] = []  # in the order of their start
@@ -83,17 +87,11 @@ class ApacheBroker:
         """
         self._home = Path(tempfile.mkdtemp(prefix="rocketpy-apache-"))
         name_server_port, broker_port, ha_port = free_ports()
-        self.namesrv_addr = f"{LOOPBACK}:{name_server_port}"
+        self.namesrv_addr = self._foreign_namesrv_addr or f"{LOOPBACK}:{name_server_port}"
         self.tool = RocketMqTool(self._installation.class_path, self.namesrv_addr, home=self._home)
         try:
-            self._launch(
-                "org.apache.rocketmq.namesrv.NamesrvStartup",
-                {
-                    "listenPort": name_server_port,
-                    "bindAddress": LOOPBACK,
-                    "kvConfigPath": f"{self._home}/kvConfig.json",
-                },
-            )
+            if self._foreign_namesrv_addr is None:
+                self._launch_name_server(name_server_port)
             self._launch(
                 "org.apache.rocketmq.broker.BrokerStartup",
                 {
@@ -105,7 +103,8 @@ class ApacheBroker:
                     "storePathCommitLog": str(self._store / "commitlog"),
                 },
             )
-            register((LOOPBACK, broker_port), (LOOPBACK, name_server_port), topic=BROKER_NAME)
+            host, _, port = self.namesrv_addr.partition(":")
+            register((LOOPBACK, broker_port), (host, int(port)), topic=BROKER_NAME)
         except BaseException:
             self.kill()
             raise
@@ -129,6 +128,16 @@ class ApacheBroker:
         while self._processes:
             self._processes.pop().kill()
         shutil.rmtree(self._home)
+
+    def _launch_name_server(self, port: int) -> None:
+        self._launch(
+            "org.apache.rocketmq.namesrv.NamesrvStartup",
+            {
+                "listenPort": port,
+                "bindAddress": LOOPBACK,
+                "kvConfigPath": f"{self._home}/kvConfig.json",
+            },
+        )
 
     def _launch(self, main_class: str, settings: Mapping[str, Setting]) -> None:
         name = main_class.rpartition(".")[2]

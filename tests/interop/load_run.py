@@ -26,12 +26,16 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Load:
-    """How much is sent, how many messages a send has at most, and when the broker is killed."""
+    """How much is sent, how many messages a send has at most, and when the broker is killed.
+
+    If it `waits`, producers send no more at the last of these moments until its call is done.
+    """
 
     messages: int
     most_at_once: int
     kills: Sequence[int]  # each when so many messages have been acknowledged
     seed: int = 1
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,17 +56,24 @@ def play(load: Load, namesrv_addr: str, *, folder: Path, kill: Callable[[], None
 
     `kill` is called at the moments that the load names; clients go on meanwhile.
     """
-    words = (TOPIC, PRODUCERS, CONSUMERS, load.messages, load.most_at_once, load.seed, folder)
+    size = (load.messages, load.most_at_once, load.seed)
+    held_from = load.kills[-1] if load.waits else load.messages
+    words = (TOPIC, PRODUCERS, CONSUMERS, *size, folder, held_from)
     moments = sorted(load.kills, reverse=True)
     word = ""
-    with _jvm(namesrv_addr, *map(str, words), folder=folder) as lines:
-        for line in lines:
+    with _jvm(namesrv_addr, *map(str, words), folder=folder) as jvm:
+        assert jvm.stdin is not None
+        assert jvm.stdout is not None
+        for line in jvm.stdout:
             word, _, _ = line.strip().partition(" ")
             if not word.isdigit():
                 break
             while moments and int(word) >= moments[-1]:
                 moments.pop()
                 kill()
+                if not moments:
+                    jvm.stdin.write("\n")
+                    jvm.stdin.flush()
     log = (folder / "clients.log").read_text("utf-8", "replace")[-LOG_TAIL_CHARACTERS:]
     assert word in ("done", "stuck"), f"the clients ended by themselves; they said:\n{log}"
     assert not moments, f"all was sent before the kill at {moments[-1]}"
@@ -82,7 +93,7 @@ def stored(store: rocketpy.Store, messages: int) -> Counts:
 
 
 @contextmanager
-def _jvm(*arguments: str, folder: Path) -> Iterator[Iterator[str]]:
+def _jvm(*arguments: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     command = java_command(
         *("LoadRun", *arguments),
         class_path=compiled(sorted((JAVA / "load").glob("*.java")), name="load").class_path,
@@ -94,11 +105,10 @@ def _jvm(*arguments: str, folder: Path) -> Iterator[Iterator[str]]:
     )
     with (folder / "clients.log").open("wb") as log:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         )
     try:
-        assert process.stdout is not None
-        yield iter(process.stdout)
+        yield process
     finally:
         process.kill()
         process.communicate()

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.apache.rocketmq.client.ClientConfig;
@@ -23,10 +24,11 @@ import org.apache.rocketmq.common.message.MessageExt;
  * Producers and consumers that go on while their broker is killed and comes back.
  *
  * <p>Arguments: name server, topic, how many producers, consumers and messages, the most messages
- * that a send may have, a seed, and a folder. A message's body is its number, many times over. What
- * was not acknowledged is sent again until it is. Prints how many numbers were acknowledged and
- * consumed, again and again, then "done", or "stuck" when neither grew for long; then the folder
- * has the files "acknowledged" and "consumed": how often each number was, an int each.
+ * that a send may have, a seed, a folder, and the number before which producers wait for a line of
+ * input. A message's body is its number, many times over. What was not acknowledged is sent again
+ * until it is. Prints how many numbers were acknowledged and consumed, again and again, then "done",
+ * or "stuck" when neither grew for long; then the folder has the files "acknowledged" and
+ * "consumed": how often each number was, an int each.
  */
 public final class LoadRun {
     private static final int LONGS_IN_BODY = 16;
@@ -39,17 +41,21 @@ public final class LoadRun {
     private final String topic;
     private final int mostAtOnce;
     private final int seed;
+    private final int heldFrom;
+    private final CountDownLatch goOn = new CountDownLatch(1);
     private final AtomicInteger next = new AtomicInteger();
     private final AtomicIntegerArray acknowledged;
     private final AtomicIntegerArray consumed;
     private final AtomicInteger acknowledgedCount = new AtomicInteger();
     private final AtomicInteger consumedCount = new AtomicInteger();
 
-    private LoadRun(String namesrv, String topic, int messages, int mostAtOnce, int seed) {
+    private LoadRun(
+            String namesrv, String topic, int messages, int mostAtOnce, int seed, int heldFrom) {
         this.namesrv = namesrv;
         this.topic = topic;
         this.mostAtOnce = mostAtOnce;
         this.seed = seed;
+        this.heldFrom = heldFrom;
         this.acknowledged = new AtomicIntegerArray(messages);
         this.consumed = new AtomicIntegerArray(messages);
     }
@@ -59,18 +65,33 @@ public final class LoadRun {
         System.setOut(System.err);
         int messages = Integer.parseInt(words[4]);
         LoadRun run = new LoadRun(
-            words[0], words[1], messages, Integer.parseInt(words[5]), Integer.parseInt(words[6]));
+            words[0], words[1], messages, Integer.parseInt(words[5]), Integer.parseInt(words[6]),
+            Integer.parseInt(words[8]));
         for (int number = 0; number < Integer.parseInt(words[3]); number++) {
             run.startConsumer(number);
         }
         for (int number = 0; number < Integer.parseInt(words[2]); number++) {
             run.startProducer(number);
         }
+        run.listen();
         boolean isDone = run.watch(messages, told);
         write(run.acknowledged, Path.of(words[7], "acknowledged"));
         write(run.consumed, Path.of(words[7], "consumed"));
         told.println(isDone ? "done" : "stuck");
         Runtime.getRuntime().halt(0); // Apache's clients are left
+    }
+
+    private void listen() {
+        Thread listener = new Thread(() -> {
+            try {
+                System.in.read();
+            } catch (IOException ended) {
+                return;
+            }
+            goOn.countDown();
+        });
+        listener.setDaemon(true);
+        listener.start();
     }
 
     /** Returns whether all was acknowledged and consumed, before nothing happened for long. */
@@ -115,12 +136,15 @@ public final class LoadRun {
                 return;
             }
             count = Math.min(count, end - first);
-            while (!isStored(producer, messages(first, count))) {
-                try {
-                    Thread.sleep(AGAIN_MS);
-                } catch (InterruptedException ended) {
-                    return;
+            try {
+                if (first >= heldFrom) {
+                    goOn.await();
                 }
+                while (!isStored(producer, messages(first, count))) {
+                    Thread.sleep(AGAIN_MS);
+                }
+            } catch (InterruptedException ended) {
+                return;
             }
             for (int number = first; number < first + count; number++) {
                 acknowledged.incrementAndGet(number);
