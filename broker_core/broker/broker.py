@@ -49,6 +49,7 @@ from rocketpy.broker_core.net.tls import server_context
 from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.storage.server_lock import ServerLock
 from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)
@@ -93,10 +94,16 @@ class Broker:
             self._tls = await self.in_pool(server_context, settings.tls)
             self.clients = Clients(steady_ms=lambda: steady_ms(self.clock), notifies=self._notifies)
             self.store = await self.in_pool(self._open_store)
+        except BaseException:
+            for each in sockets:
+                each.close()
+            raise
+        try:
             await self._make_parts()
         except BaseException:
             for each in sockets:
                 each.close()
+            await self.in_pool(self._close_store)
             raise
         await self._serve(sockets)
         log.info("%s serves %s at %s", settings.broker_name, self.store.root, self.host)
@@ -173,7 +180,7 @@ class Broker:
         try:
             await self._stop_services()
         finally:  # offsets may be left unsaved; the messages are closed in order all the same
-            await self.in_pool(self.store.close)
+            await self.in_pool(self._close_store)
             self.pool.shutdown(wait=False)
 
     async def abandon(self) -> None:
@@ -183,7 +190,7 @@ class Broker:
         await self.registration.abandon()
         self.caller.close()
         stops = (self.transactions.stop, self._stop_services)
-        for stop in (*stops, lambda: self.in_pool(self.store.close)):
+        for stop in (*stops, lambda: self.in_pool(self._close_store)):
             try:
                 await stop()
             except Exception as cause:
@@ -202,7 +209,7 @@ class Broker:
             self.waiting_pulls.stop()
             await self.transactions.stop()
             await self._stop_services()
-            await self.in_pool(self.store.close)
+            await self.in_pool(self._close_store)
             await self.in_pool(clear)
             self.store = await self.in_pool(self._open_store)
             await self._make_parts()
@@ -233,6 +240,17 @@ class Broker:
         root = Path(self.settings.store_path_root_dir)
         config = self.settings.store_config(self.host)
         started = time.monotonic()
-        store = MessageStore(root, config, clock=self.clock, disk=self._disk)
+        self._server_lock = ServerLock(root)
+        try:
+            store = MessageStore(root, config, clock=self.clock, disk=self._disk)
+        except BaseException:
+            self._server_lock.leave()
+            raise
         log.info("opened %s in %.2f s", root, time.monotonic() - started)
         return store
+
+    def _close_store(self) -> None:
+        try:
+            self.store.close()
+        finally:
+            self._server_lock.leave()

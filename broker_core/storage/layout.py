@@ -23,6 +23,7 @@ LOCK = "lock"
 OURS = "rocketpy"  # what Apache's broker does not know lies in here
 TAIL_FILE = f"{OURS}/tail"
 OPENERS = f"{OURS}/openers"
+SERVER = f"{OURS}/server"  # the pid of the broker that serves the store; locked by it
 CUT = f"{OURS}/cut"
 SIZES = f"{OURS}/sizes"  # JSON: the file sizes of the store, which index files do not tell
 QUEUE_ENDS = f"{OURS}/queues"  # JSON: where each queue ends by the log

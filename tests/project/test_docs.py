@@ -229,7 +229,7 @@ def test_every_file_is_documented() -> None:
     names = (
         layout.COMMIT_LOG, layout.CONSUME_QUEUE, layout.CONSUME_QUEUE_EXT, layout.INDEX,
         layout.CONFIG, layout.CHECKPOINT, layout.ABORT, layout.LOCK, layout.TAIL_FILE,
-        layout.OPENERS, layout.CUT, layout.LEDGER, layout.LEASES, layout.STAGED,
+        layout.OPENERS, layout.SERVER, layout.CUT, layout.LEDGER, layout.LEASES, layout.STAGED,
         layout.REPLAYS, layout.MEMBERS, layout.GENERATIONS, layout.BROADCAST,
     )  # fmt: skip
     for name in names:
