@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_TELL_EVERY_S = 60.0
+
 
 class TransactionChecks:
     """Ends transactions, and asks for those that nobody ends. Used in the loop."""
@@ -43,6 +45,7 @@ class TransactionChecks:
         self._checker = TransactionChecker(broker.store, settings, self._ask_later)
         self._ends: list[tuple[TransactionEnd, asyncio.Future[Ending]]] = []
         self._is_ending = False
+        self._told_of: dict[str, float] = {}  # groups without a producer, and when to say so again
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -101,7 +104,7 @@ class TransactionChecks:
         group = message.properties.get(PRODUCER_GROUP, "")
         connection = self._broker.clients.some_producer(group)
         if connection is None:
-            log.warning("no producer of group %s can be asked for its transaction", group)
+            self._tell_of_absent(group)
             return
         unique_key = message.properties.get(UNIQ_KEY)
         header = CheckTransactionState(
@@ -115,6 +118,13 @@ class TransactionChecks:
         )
         command = RemotingCommand(RequestCode.CHECK_TRANSACTION_STATE, header.encode())
         connection.send(command, encode_record(message))
+
+    def _tell_of_absent(self, group: str) -> None:
+        """Warn that a group cannot be asked: once a minute, however many transactions it has."""
+        now_s = self._broker.loop.time()
+        if now_s >= self._told_of.get(group, 0.0):
+            self._told_of[group] = now_s + _TELL_EVERY_S
+            log.warning("no producer of group %s can be asked for its transactions", group)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._broker.loop.create_task(work)
