@@ -50,19 +50,26 @@ class MixedCluster:
 @contextmanager
 def under_our_name_server(folder: Path) -> Iterator[MixedCluster]:
     with broker_process.name_server(folder) as name_server:
-        apache = ApacheBroker(
-            folder / BROKER_NAME, settings=SETTINGS, namesrv_addr=name_server.address
-        )
-        with apache, our_broker(folder, name_server.address) as ours:
-            yield MixedCluster(name_server.address, ours)
+        address = name_server.address
+        with apaches_broker(folder, address), our_broker(folder, address) as ours:
+            yield MixedCluster(address, ours)
 
 
 @contextmanager
 def under_apaches_name_server(folder: Path) -> Iterator[MixedCluster]:
-    with ApacheBroker(folder / BROKER_NAME, settings=SETTINGS) as apache:
-        ours = our_broker(folder, apache.namesrv_addr)
-        with ours:
-            yield MixedCluster(apache.namesrv_addr, ours)
+    with apaches_broker(folder, None) as address, our_broker(folder, address) as ours:
+        yield MixedCluster(address, ours)
+
+
+@contextmanager
+def apaches_broker(folder: Path, namesrv_addr: str | None) -> Iterator[str]:
+    """Run it, with a name server if none is given; it is killed, as its stop takes seconds."""
+    apache = ApacheBroker(folder / BROKER_NAME, settings=SETTINGS, namesrv_addr=namesrv_addr)
+    apache.start()
+    try:
+        yield apache.namesrv_addr
+    finally:
+        apache.kill()
 
 
 def our_broker(folder: Path, namesrv_addr: str) -> ServerProcess:
