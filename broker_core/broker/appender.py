@@ -15,11 +15,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.errors import StoreLockedError
 from rocketpy.broker_core.net.service import RefusedError
 from rocketpy.broker_core.protocol.codes import ResponseCode
-from rocketpy.broker_core.storage.appends import PlacedOne
+from rocketpy.broker_core.storage.appends import Draft, PlacedOne
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
@@ -46,7 +45,7 @@ class Appender:
 
     def __init__(self, broker: Broker) -> None:
         self._broker, self._store, self._loop = broker, broker.store, broker.loop
-        self._drafts: list[RecordDraft] = []
+        self._drafts: list[Draft] = []
         self._waiting: list[Storing] = []
         self._since_s: list[float] = []  # when those came that wait behind a thread
         self._is_due = self._is_busy = False
@@ -54,7 +53,7 @@ class Appender:
         self._idle.set()
         self.thread_id = 0  # of the thread that appends now
 
-    def put(self, drafts: Sequence[RecordDraft], storing: Storing) -> None:
+    def put(self, drafts: Sequence[Draft], storing: Storing) -> None:
         """Store messages at the end of this turn.
 
         Raises:
@@ -72,7 +71,7 @@ class Appender:
             self._idle.clear()
             self._loop.call_soon(self._turn)
 
-    def store(self, drafts: Sequence[RecordDraft]) -> asyncio.Future[Sequence[PlacedOne]]:
+    def store(self, drafts: Sequence[Draft]) -> asyncio.Future[Sequence[PlacedOne]]:
         """Store messages as put() does; the future gets where they are."""
         future: asyncio.Future[Sequence[PlacedOne]] = self._loop.create_future()
         self.put(drafts, _Awaited(len(drafts), future))
@@ -100,17 +99,13 @@ class Appender:
         finally:
             self.thread_id = 0
 
-    def _in_thread(
-        self, drafts: list[RecordDraft], waiting: list[Storing], *, one_by_one: bool
-    ) -> None:
+    def _in_thread(self, drafts: list[Draft], waiting: list[Storing], *, one_by_one: bool) -> None:
         self._is_busy = True
         work = self._append_each if one_by_one else self._append_all
         future = self._loop.run_in_executor(self._broker.pool, work, drafts, waiting)
         future.add_done_callback(lambda done: self._after_thread(done.result()))
 
-    def _append_all(
-        self, drafts: list[RecordDraft], waiting: list[Storing]
-    ) -> list[Callable[[], None]]:
+    def _append_all(self, drafts: list[Draft], waiting: list[Storing]) -> list[Callable[[], None]]:
         """Store all with one append that waits for the lock; return what the loop has to do."""
         self.thread_id = threading.get_ident()
         try:
@@ -124,9 +119,7 @@ class Appender:
             self.thread_id = 0
         return [lambda: self._finish(drafts, waiting, placed)]
 
-    def _append_each(
-        self, drafts: list[RecordDraft], waiting: list[Storing]
-    ) -> list[Callable[[], None]]:
+    def _append_each(self, drafts: list[Draft], waiting: list[Storing]) -> list[Callable[[], None]]:
         """Store request by request, so that only those fail that cannot be stored."""
         self.thread_id = threading.get_ident()
         results: list[Callable[[], None]] = []
@@ -138,7 +131,7 @@ class Appender:
         self.thread_id = 0
         return results
 
-    def _append_one(self, drafts: list[RecordDraft], storing: Storing) -> Callable[[], None]:
+    def _append_one(self, drafts: list[Draft], storing: Storing) -> Callable[[], None]:
         try:
             placed = self._store.append_many(drafts, lock_timeout_s=self._patience_s())
         except StoreLockedError as locked:
@@ -184,7 +177,7 @@ class Appender:
 
     def _finish(
         self,
-        drafts: list[RecordDraft],
+        drafts: list[Draft],
         waiting: list[Storing],
         placed: Sequence[PlacedOne],
     ) -> None:

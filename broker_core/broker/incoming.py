@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.codec.draft import BatchDraft, RecordDraft
 from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.delay.timing import handle_of, timed
-from rocketpy.broker_core.intake.gate import admitted, drafted_text
+from rocketpy.broker_core.intake.gate import admitted, drafted_batch, drafted_text
 from rocketpy.broker_core.message import (
     Host,
     Message,
@@ -131,34 +131,24 @@ class Incoming:
         messages: Iterable[BatchedMessage],
         request: SendMessage,
         born_host: bytes,
-    ) -> list[RecordDraft]:
+    ) -> list[BatchDraft]:
         """Return the drafts of a batch: its messages get no properties of the broker's.
 
         Raises:
             RefusedError: there is no message in it.
             MessageRefusedError: one breaks a limit.
         """
-        drafts = []
-        for message in messages:
-            text = bytes(message.properties)
-            if text and not text.endswith(b"\x02"):
-                text += b"\x02"
-            drafts.append(
-                drafted_text(
-                    topic,
-                    queue_id,
-                    bytes(message.body),
-                    text,
-                    self._config,
-                    tag=_tag_in(text),
-                    born_ms=request.born_timestamp,
-                    flag=message.flag,
-                    sys_flag=request.sys_flag,
-                    born_host=born_host,
-                    store_host=self._store_host,
-                    reconsume_times=request.reconsume_times or 0,
-                )
-            )
+        drafts = drafted_batch(
+            topic,
+            queue_id,
+            messages,
+            self._config,
+            born_ms=request.born_timestamp,
+            sys_flag=request.sys_flag,
+            born_host=born_host,
+            store_host=self._store_host,
+            reconsume_times=request.reconsume_times or 0,
+        )
         if not drafts:
             raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "the batch has no messages")
         return drafts
@@ -234,12 +224,6 @@ def value_in(text: str, first: str, later: str) -> str | None:
         start += len(later)
     end = text.find("\x02", start)
     return text[start:] if end < 0 else text[start:end]
-
-
-def _tag_in(text: bytes) -> str | None:
-    if b"TAGS\x01" not in text:
-        return None
-    return value_in(text.decode("utf-8", "replace"), _TAGS_FIRST, _TAGS_LATER)
 
 
 def _number(properties: Mapping[str, str], name: str) -> int:

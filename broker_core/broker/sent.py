@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rocketpy.broker_core.broker.incoming import Admitted
-from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.codec.draft import BatchDraft
 from rocketpy.broker_core.errors import DiskFullError, MessageRefusedError
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply, failure
 from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
@@ -102,7 +102,7 @@ class SentBatch:
         command: RemotingCommand,
         call: Call,
         queue_id: int,
-        drafts: Sequence[RecordDraft],
+        drafts: Sequence[BatchDraft],
     ) -> None:
         self._broker, self._command, self._call = broker, command, call
         self._queue_id, self._drafts, self.count = queue_id, drafts, len(drafts)
@@ -110,12 +110,18 @@ class SentBatch:
     def stored(self, placed: Sequence[PlacedOne]) -> None:
         """Answer where they are: now, or when they are durable."""
         broker, size = self._broker, sum(draft.size for draft in self._drafts)
-        broker.stats.sent(self._drafts[0].queue[0], self.count, size)
+        count = sum(draft.count for draft in self._drafts)
+        broker.stats.sent(self._drafts[0].queue[0], count, size)
         if self._command.is_oneway:
             return
-        ids = ",".join(message_id(broker, each.physical_offset) for each in placed)
+        prefix = broker.id_prefix.decode()
+        ids = [
+            f"{prefix}{first.physical_offset + start:016X}"
+            for draft, first in zip(self._drafts, placed, strict=True)
+            for start in draft.starts
+        ]
         answer = SendMessageAnswer(
-            msg_id=ids, queue_id=self._queue_id, queue_offset=placed[0].queue_offset
+            msg_id=",".join(ids), queue_id=self._queue_id, queue_offset=placed[0].queue_offset
         )
         if broker.settings.is_sync_flush and waits(self._command.fields.get("i", "")):
             call = self._call

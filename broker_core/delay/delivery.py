@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 
 from rocketpy.broker_core.delay.lease import Lease
 from rocketpy.broker_core.delay.levels import LevelRange, due_ranges, stage_range
+from rocketpy.broker_core.delay.outlook import Outlook
 from rocketpy.broker_core.delay.progress import (
     TIMER,
+    Mark,
     StagedMove,
     commit_moves,
     level_source,
@@ -39,6 +42,11 @@ class Deliverer:
         self.failed: dict[str, StoreError] = {}  # sources that could not be read in the last round
         self._said: dict[str, str] = {}
         self.is_published = True
+        self._outlook: Outlook | None = None
+
+    def may_be_due(self, now_ms: int) -> bool:
+        """Whether deliver_due() could find anything: cheap, to be asked again and again."""
+        return self._outlook is None or not self._outlook.is_clear(now_ms)
 
     def deliver_due(self, now_ms: int, *, levels: bool = True) -> int:
         """Deliver all that is due at a time, level by level in due order; return how many.
@@ -49,10 +57,19 @@ class Deliverer:
         Raises:
             LeaseLostError: another is the owner by now.
         """
-        count = 0
+        count, self._outlook = 0, None
         while True:
-            moves = self._plan(now_ms, levels)
+            end_mark, marks = self._store.end_mark(), read_marks(self._store)
+            moves = self._plan(marks, now_ms, levels)
             if not moves:
+                if levels and not self.failed:
+                    self._outlook = Outlook.after(
+                        self._store,
+                        marks,
+                        end_mark,
+                        timer_end=self._timers.end,
+                        timer_next_ms=self._timers.next_ms,
+                    )
                 return count
             if self._commit(moves):
                 count += sum(move.rows for move in moves)
@@ -70,9 +87,9 @@ class Deliverer:
         publish(self._store)
         self.is_published = True
 
-    def _plan(self, now_ms: int, levels: bool) -> list[StagedMove]:
+    def _plan(self, marks: Mapping[str, Mark], now_ms: int, levels: bool) -> list[StagedMove]:
         """Stage a part of what is due of each source."""
-        marks, transaction, moves = read_marks(self._store), uuid.uuid4().hex, []
+        transaction, moves = uuid.uuid4().hex, list[StagedMove]()
         self.failed = {}
         most = self._most_rows
         ranges = due_ranges(self._store, marks, now_ms=now_ms, most_rows=most) if levels else []

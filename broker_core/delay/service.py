@@ -85,7 +85,9 @@ class DeliveryService:
         published_s = time.monotonic()
         try:
             while not self._stop.wait(self._interval_s):
-                self.delivered += deliverer.deliver_due(self._store.clock.now_ms())
+                now_ms = self._store.clock.now_ms()
+                if deliverer.may_be_due(now_ms):
+                    self.delivered += deliverer.deliver_due(now_ms)
                 is_time = time.monotonic() - published_s >= _PUBLISH_S
                 if not deliverer.is_published and is_time:
                     deliverer.publish()

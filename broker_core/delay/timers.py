@@ -52,6 +52,16 @@ class TimerIndex:
         self._times, self._offsets = _NONE, _NONE
         self._recalled: dict[str, int] = {}  # unique key -> the second that it waits for
 
+    @property
+    def end(self) -> int:
+        """The queue offset up to which messages were looked at."""
+        return self._end
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the first of those that wait is due; None if none waits."""
+        return int(self._times[0]) + TIMER_PRECISION_MS if self._times.size else None
+
     def stage_due(
         self, mark: Mark, *, now_ms: int, most_rows: int, transaction: str
     ) -> StagedMove | None:

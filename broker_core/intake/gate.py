@@ -6,20 +6,26 @@ drafted and batches are made nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.codec.draft import BatchDraft, RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MAX_PROPERTIES
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.java_hash import tag_hash
-from rocketpy.broker_core.message import NO_HOST, Host, Message, join_properties
+from rocketpy.broker_core.message import (
+    NO_HOST,
+    Host,
+    Message,
+    join_properties,
+    split_properties,
+)
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.property_names import DELAY, KEYS, TAGS, UNIQ_KEY
 from rocketpy.broker_core.storage.dispatch import index_entries, level_delay_ms, tag_codes
@@ -109,6 +115,52 @@ def drafted_text(
         tag_code=tag_hash(tag) if tag else 0,
         delay_ms=delay_ms,
     )
+
+
+def drafted_batch(
+    topic: str,
+    queue_id: int,
+    messages: Iterable[tuple[int, bytes | memoryview, bytes | memoryview]],
+    config: StoreConfig,
+    *,
+    born_ms: int,
+    sys_flag: int,
+    born_host: bytes,
+    store_host: bytes,
+    reconsume_times: int = 0,
+) -> list[BatchDraft]:
+    """Return drafts of messages that were sent together: flag, body and property text of each.
+
+    There is one draft, or more if a file of the log could not hold it.
+
+    Raises:
+        MessageRefusedError: one breaks a limit; says which, and what the limit is.
+    """
+    most, extra = config.commit_log_file_size // 2, CHECKSUM_SIZE if config.record_checksum else 0
+    drafts: list[BatchDraft] = []
+    draft = None
+    for flag, view, properties in messages:
+        body, text = bytes(view), bytes(properties)
+        if text and not text.endswith(b"\x02"):
+            text += b"\x02"
+        size = len(text) + extra
+        if flag or len(body) > config.max_message_size or size > config.max_properties_length:
+            _refuse_beyond_limits(body, flag, size, config)
+        if draft is None or draft.size > most:
+            draft = BatchDraft(
+                topic,
+                queue_id,
+                born_host=born_host,
+                store_host=store_host,
+                born_ms=born_ms,
+                sys_flag=sys_flag,
+                reconsume_times=reconsume_times,
+                has_checksum=config.record_checksum,
+            )
+            drafts.append(draft)
+        tag = split_properties(text).get(TAGS) if b"TAGS\x01" in text else None
+        draft.add(body, text, flag=flag, tag_code=tag_hash(tag) if tag else 0)
+    return drafts
 
 
 def admitted(message: Message, config: StoreConfig) -> RecordDraft:

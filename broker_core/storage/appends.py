@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.codec.draft import BatchDraft, RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
@@ -77,13 +77,16 @@ class PlacedOne(NamedTuple):
     stored_ms: int
 
 
+Draft = RecordDraft | BatchDraft
+
+
 class DraftsAppend:
-    """Single messages of any topics, in the order given."""
+    """Messages of any topics, in the order given, alone or in batches."""
 
     puts_index = False
 
-    def __init__(self, drafts: Sequence[RecordDraft]) -> None:
-        self._drafts, self.count = drafts, len(drafts)
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self._drafts, self.count = drafts, sum([draft.count for draft in drafts])
         self.end = 0
         self.starts: dict[QueueKey, int] = {}
         self.ends: dict[QueueKey, QueueEnd] = {}
@@ -107,7 +110,9 @@ class DraftsAppend:
                 run, run_at = [], room_ends + BLANK_SIZE
                 end, room_ends = run_at, room_ends + log.file_size
             number = 0
-            if draft.is_queued:
+            if isinstance(draft, BatchDraft):
+                number = self._place_batch(draft, start_of, end)
+            elif draft.is_queued:
                 queue = draft.queue
                 last = ends.get(queue)
                 if last is None:
@@ -124,6 +129,21 @@ class DraftsAppend:
         records.append((run_at, b"".join(run)))
         self.end = end
         return records
+
+    def _place_batch(self, draft: BatchDraft, start_of: StartOf, end: int) -> int:
+        """Give a batch its queue offsets; return the first. Its records begin at `end`."""
+        queue, last = draft.queue, self.ends.get(draft.queue)
+        if last is None:
+            number = self.starts[queue] = start_of(queue)
+            self._entries[queue] = []
+        else:
+            number = last[0]
+        self._entries[queue] += [
+            _entry(end + start, size, code)
+            for start, size, code in zip(draft.starts, draft.sizes, draft.tag_codes, strict=True)
+        ]
+        self.ends[queue] = QueueEnd(number + draft.count, end + draft.starts[-1])
+        return number
 
     def put(self, parts: StoreParts) -> None:
         """Write the queue entries: those of one queue at once."""

@@ -96,6 +96,10 @@ class StoreContents:
         """
         return log_end(self.parts, skip_damage=skip_damage)
 
+    def end_mark(self) -> bytes:
+        """Return bytes that stay the same as long as nobody appends: a look at shared memory."""
+        return self.parts.tail.end_bytes()
+
     def flushed_end(self) -> int:
         """Return a physical offset up to which the log is durable: it may be so further on."""
         return self.parts.tail.flushed()

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from rocketpy.broker_core.clock import Clock
-from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
@@ -32,7 +31,13 @@ from rocketpy.broker_core.metadata import (
     TopicConfig,
     TopicTable,
 )
-from rocketpy.broker_core.storage.appends import BatchAppend, DraftsAppend, Placed, PlacedOne
+from rocketpy.broker_core.storage.appends import (
+    BatchAppend,
+    Draft,
+    DraftsAppend,
+    Placed,
+    PlacedOne,
+)
 from rocketpy.broker_core.storage.batches.commit import BatchCommit, StagedBatch
 from rocketpy.broker_core.storage.batches.ledger import Ledger, Note, read_ledger, write_ledger
 from rocketpy.broker_core.storage.batches.staging import staged_topics
@@ -225,15 +230,14 @@ class MessageStore(StoreContents):
         return known
 
     def append_many(
-        self, drafts: Sequence[RecordDraft], *, lock_timeout_s: float | None = None
+        self, drafts: Sequence[Draft], *, lock_timeout_s: float | None = None
     ) -> list[PlacedOne]:
         """Store messages of any topics, all or none; durable on return under sync flush.
 
-        Of an append whose process dies in it, the first ones may stay: whole records count.
+        If the process dies in it, the first ones may stay. Of a batch, the first place is returned.
 
         Raises:
-            StoreLockedError: another has the lock for longer than the time-out, by default that of
-                the settings; nothing was stored.
+            StoreLockedError: another has the lock for longer than the time-out; nothing was stored.
         """
         if self._is_closed or self._forks != forks():
             self._require_own()
@@ -358,11 +362,8 @@ class MessageStore(StoreContents):
         now_s = time.monotonic()
         if now_s - self._kept_at_s > _UPKEEP_LATE_S and now_s >= self._warned_at_s + _UPKEEP_LATE_S:
             self._warned_at_s = now_s
-            late_s = now_s - self._kept_at_s
-            log.warning(
-                "%s: upkeep stands still for %.0f s; what is sent is not made durable by itself",
-                *(self.root, late_s),
-            )
+            what = "upkeep stands still; what is sent is not made durable by itself"
+            log.warning("%s, for %.0f s: %s", self.root, now_s - self._kept_at_s, what)
 
     def _keep(self) -> None:
         """Every half second sync the log and index what was sent; the rest now and then."""

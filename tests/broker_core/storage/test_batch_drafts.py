@@ -1,0 +1,67 @@
+"""Batches that are drafted as one: the same bytes as their messages one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy.broker_core.clock import ManualClock
+from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.intake.gate import drafted_batch, drafted_text
+from rocketpy.broker_core.message import Host
+from rocketpy.broker_core.storage.appends import Draft
+from rocketpy.broker_core.storage.store import MessageStore
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_a_batch_is_stored_in_the_same_bytes_as_its_messages_one_by_one(
+    tmp_path: Path, checksum: bool
+) -> None:
+    config = StoreConfig(record_checksum=checksum, commit_log_file_size=1 << 20)
+    shared: dict[str, Any] = {
+        "born_ms": 7,
+        "sys_flag": 0x100,
+        "born_host": Host("10.0.0.1", 5).packed(),
+        "store_host": config.store_host.packed(),
+        "reconsume_times": 2,
+    }
+    messages = [(0, b"a", b"TAGS\x01t\x02"), (-3, b"", b""), (9, b"c" * 300, b"K\x01v")]
+    closed = [
+        (flag, body, text.rstrip(b"\x02") + b"\x02" * bool(text)) for flag, body, text in messages
+    ]
+    singles: list[Draft] = [
+        drafted_text(
+            "t", 1, body, text, config, tag="t" if b"TAGS" in text else None, flag=flag, **shared
+        )
+        for flag, body, text in closed
+    ]
+    logs = []
+    together: list[Draft] = [*drafted_batch("t", 1, messages, config, **shared)]
+    for name, drafts in (("one", together), ("each", singles)):
+        store = MessageStore(tmp_path / name, config, clock=ManualClock())
+        first = store.append_many(drafts)[0]
+        store.append_many(drafted_batch("t", 1, messages[:1], config, **shared))
+        assert first.queue_offset == 0
+        assert store.queue("t", 1).range() == (0, 4)
+        queue = bytes(store.queue("t", 1).queue.units(0, 4).tobytes())
+        logs.append((bytes(store.log_bytes(0, 1 << 20)), queue))
+        store.close()
+    assert logs[0] == logs[1]
+
+
+def test_a_batch_that_a_file_cannot_hold_goes_to_several(tmp_path: Path) -> None:
+    config = StoreConfig(commit_log_file_size=8192, max_message_size=4096)
+    messages = [(0, b"x" * 1500, b"") for _ in range(20)]
+    shared: dict[str, Any] = {"born_ms": 7, "sys_flag": 0, "born_host": config.store_host.packed()}
+    drafts = drafted_batch(
+        "t", 0, messages, config, store_host=config.store_host.packed(), **shared
+    )
+    assert len(drafts) > 1
+    store = MessageStore(tmp_path / "s", config, clock=ManualClock())
+    store.create_topic("t", 1)
+    store.append_many(drafts)
+    assert store.queue("t", 0).range() == (0, 20)
+    assert list(store.verify()) == []
+    store.close()
