@@ -112,7 +112,8 @@ def commit_moves(store: MessageStore, moves: Sequence[StagedMove]) -> None:
 def publish(store: MessageStore) -> None:
     """Tell Apache's broker how far messages were delivered, in its own files, after the note.
 
-    Its timer wheel has what we delivered meanwhile: it goes, and is made anew from the queue.
+    Its timer wheel has what we delivered meanwhile: it goes, and is made anew from the queue. Where
+    it has gone on from our mark, both stay as it left them.
     """
     with store.locked():
         ledger = store.ledger()
@@ -124,9 +125,15 @@ def publish(store: MessageStore) -> None:
         }
         if levels != store.delay_offsets.all():
             store.delay_offsets.put_all(levels)
-        timer = TimerMark(*marks[TIMER])
-        checkpoint = TimerCheckpoint(timer.out_ms, timer.begin)
-        if TIMER in ledger.notes.get(WRITER, {}) and store.timer_checkpoint.get() != checkpoint:
-            store.timer_checkpoint.put(checkpoint, now_ms=store.clock.now_ms())
-            for path in (store.root / "timerwheel", *(store.root / "timerlog").glob("*")):
-                path.unlink(missing_ok=True)
+        noted = ledger.notes.get(WRITER, {}).get(TIMER)
+        if noted is not None and tuple(noted) == tuple(marks[TIMER]):
+            _publish_timer(store, TimerMark(*noted))
+
+
+def _publish_timer(store: MessageStore, mark: TimerMark) -> None:
+    checkpoint = TimerCheckpoint(mark.out_ms, mark.begin)
+    if store.timer_checkpoint.get() != checkpoint:
+        store.timer_checkpoint.put(checkpoint, now_ms=store.clock.now_ms())
+    # Also if it says so already: Apache's broker may have stopped at the second that we delivered.
+    for path in (store.root / "timerwheel", *(store.root / "timerlog").glob("*")):
+        path.unlink(missing_ok=True)

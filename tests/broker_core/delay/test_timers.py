@@ -206,6 +206,60 @@ def test_apache_is_told_from_where_to_make_its_wheel_anew(
     assert TimerMark(*read_marks(store._store)[TIMER]).end == 3
 
 
+def apache_stops(store: rocketpy.Store, told: TimerCheckpoint) -> Path:
+    """Leave the files that Apache's broker leaves; return its wheel."""
+    with store._store.locked():
+        store._store.timer_checkpoint.put(told, now_ms=told.read_time_ms)
+    wheel = store.path / "timerwheel"
+    wheel.write_bytes(b"\0")
+    return wheel
+
+
+def test_apaches_wheel_goes_even_if_it_had_stopped_at_the_second_that_we_delivered(
+    store: rocketpy.Store, clock: ManualClock
+) -> None:
+    now = clock.now_ms()
+    store.send("orders", "a", deliver_at=now + 2000)
+    told = TimerCheckpoint(now + 1000, 1)  # it has it in the wheel, and did not come to it
+    wheel = apache_stops(store, told)
+    clock.advance(5000)
+    assert store.deliver_due() == 1
+    assert store._store.timer_checkpoint.get() == told
+    assert not wheel.exists()
+
+
+def test_apaches_wheel_goes_if_what_waits_in_it_is_stored_anew(
+    store: rocketpy.Store, clock: ManualClock
+) -> None:
+    now = clock.now_ms()
+    for wait_ms in (2000, 90_000):
+        store.send("orders", str(wait_ms), deliver_at=now + wait_ms)
+    clock.advance(5000)
+    told = TimerCheckpoint(now + 4000, 2)
+    wheel = apache_stops(store, told)
+    store.hand_over()
+    assert store.queues(TIMER_TOPIC)[0] == (0, 3)
+    assert store._store.timer_checkpoint.get() == told
+    assert not wheel.exists()
+
+
+def test_apaches_wheel_stays_if_we_delivered_none_of_its_messages(
+    store: rocketpy.Store, clock: ManualClock
+) -> None:
+    now = clock.now_ms()
+    store.send("orders", "ours", deliver_at=now + 2000)
+    clock.advance(5000)
+    assert store.deliver_due() == 1
+    store.send("orders", "apache's", deliver_at=now + 90_000)
+    told = TimerCheckpoint(now + 10_000, 2)
+    wheel = apache_stops(store, told)
+    store.send("orders", "of a level", delay_level=1)
+    clock.advance(6000)
+    assert store.deliver_due() == 1
+    assert store._store.timer_checkpoint.get() == told
+    assert wheel.exists()
+
+
 def test_a_store_that_is_handed_over_has_what_waits_behind_what_was_delivered(
     store: rocketpy.Store, clock: ManualClock
 ) -> None:
