@@ -192,7 +192,9 @@ def test_failed_messages_are_retried_by_the_next(story: Story, turn: int) -> Non
 
 @pytest.mark.parametrize("turn", [n for n in range(1, LAST) if not TURNS[n - 1][1]])
 def test_nothing_comes_twice_after_a_clean_stop(story: Story, turn: int) -> None:
-    assert [story.stored[f"{turn}-{name}"] for name in ("commit", "level", "timer")] == [1] * 3
+    if not TURNS[turn][1]:  # what the next one delivers just before it is killed may be repeated
+        stored = [story.stored[f"{turn}-{name}"] for name in ("commit", "level", "timer")]
+        assert stored == [1, 1, 1]
     # The next reader goes on where the ones before it were.
     read = [each for each in story.deliveries if each.group == "readers"]
     before = {each.text for each in read if each.turn <= turn}

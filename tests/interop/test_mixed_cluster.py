@@ -105,7 +105,7 @@ def test_nothing_is_lost_when_our_broker_dies_and_comes_back(
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @NAME_SERVERS
-def test_nothing_of_much_is_lost_when_our_broker_dies_twice(
+def test_nothing_of_much_is_lost_when_our_broker_dies_and_comes_back(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     judge(LONG, cluster, tmp_path)
