@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rocketpy.broker_core.errors import StoreLockedError
+from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.service import RefusedError
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.storage.appends import Draft, PlacedOne
@@ -32,6 +33,10 @@ class Storing(Protocol):
     """What waits for the storing of its messages."""
 
     count: int  # of its drafts
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection on which it is answered."""
 
     def stored(self, placed: Sequence[PlacedOne]) -> None:
         """Its messages are in the log. Called in the loop."""
@@ -189,11 +194,16 @@ class Appender:
             except Exception:  # what was stored is stored; only this answer is lost
                 log.exception("an answer to a send failed")
             at += count
+        for connection in {storing.connection for storing in waiting}:
+            if connection is not None:
+                connection.flush()
         self._broker.waiting_pulls.arrived({draft.queue for draft in drafts})
 
 
 class _Awaited:
     """Messages for whose storing somebody awaits."""
+
+    connection = None
 
     def __init__(self, count: int, future: asyncio.Future[Sequence[PlacedOne]]) -> None:
         self.count, self._future = count, future

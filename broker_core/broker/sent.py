@@ -37,7 +37,7 @@ _DISK_FULL = (
 class SentOne:
     """One message."""
 
-    __slots__ = ("_admitted", "_broker", "_call", "_command", "_queue_id")
+    __slots__ = ("_admitted", "_broker", "_call", "_command", "_queue_id", "connection")
     count = 1
 
     def __init__(
@@ -49,6 +49,7 @@ class SentOne:
         admitted: Admitted,
     ) -> None:
         self._broker, self._command, self._call = broker, command, call
+        self.connection = call.connection
         self._queue_id, self._admitted = queue_id, admitted
 
     def stored(self, placed: Sequence[PlacedOne]) -> None:
@@ -59,9 +60,13 @@ class SentOne:
         if command.is_oneway:
             return
         if broker.settings.is_sync_flush and waits(command.fields.get("i", "")):
-            broker.durability.wait(lambda is_durable: self._answer(placed[0], is_durable))
+            broker.durability.wait(lambda is_durable: self._answer_later(placed[0], is_durable))
         else:
             self._answer(placed[0], True)
+
+    def _answer_later(self, placed: PlacedOne, is_durable: bool) -> None:
+        self._answer(placed, is_durable)
+        self.connection.write_parts()  # nobody else sees to it that this is sent
 
     def failed(self, cause: Exception) -> None:
         """Answer why it was not stored."""
@@ -81,7 +86,7 @@ class SentOne:
             )
             size = len(header)
             head = (size + 4).to_bytes(4, "big") + size.to_bytes(4, "big")
-            self._call.connection.write_parts(head + header)
+            self.connection.add(head + header)
             return
         answer = SendMessageAnswer(
             msg_id=message_id(broker, placed.physical_offset),
@@ -106,6 +111,7 @@ class SentBatch:
     ) -> None:
         self._broker, self._command, self._call = broker, command, call
         self._queue_id, self._drafts, self.count = queue_id, drafts, len(drafts)
+        self.connection = call.connection
 
     def stored(self, placed: Sequence[PlacedOne]) -> None:
         """Answer where they are: now, or when they are durable."""

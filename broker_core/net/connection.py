@@ -135,6 +135,10 @@ class Connection(asyncio.Protocol):
             views = body
         self.write_parts(encode_head(command, sum(map(len, views))), *views)
 
+    def add(self, part: bytes) -> None:
+        """Have bytes of whole frames sent with the next flush(), which the caller sees to."""
+        self._out.append(part)
+
     def write_parts(self, *parts: bytes | memoryview) -> None:
         """Send bytes of whole frames at the end of this turn."""
         self._out.extend(parts)
