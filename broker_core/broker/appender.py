@@ -76,11 +76,13 @@ class Appender:
             self._idle.clear()
             self._loop.call_soon(self._turn)
 
-    def store(self, drafts: Sequence[Draft]) -> asyncio.Future[Sequence[PlacedOne]]:
-        """Store messages as put() does; the future gets where they are."""
+    async def store(self, drafts: Sequence[Draft]) -> Sequence[PlacedOne]:
+        """Store messages as put() does; return where they are, durable under sync flush."""
         future: asyncio.Future[Sequence[PlacedOne]] = self._loop.create_future()
         self.put(drafts, _Awaited(len(drafts), future))
-        return future
+        placed = await future
+        await self._broker.in_pool(self._broker.acknowledge)
+        return placed
 
     async def drained(self) -> None:
         """Return when all that was put has been stored or refused."""

@@ -221,6 +221,11 @@ class Broker:
         """Run what may block in a thread."""
         return await self.loop.run_in_executor(self.pool, work, *arguments)
 
+    def acknowledge(self) -> None:
+        """Return when what was stored may be acknowledged. Runs in the pool."""
+        if self.settings.is_sync_flush:
+            self.store.flush()
+
     async def ask_client(
         self, connection: Connection, command: RemotingCommand, body: bytes, *, timeout_s: float
     ) -> RemotingCommand | None:

@@ -52,7 +52,9 @@ class Retries:
             self._broker.pool.submit(self._make, message.topic, DEAD_LETTER_QUEUES)
 
     def store_back(self, request: SendMessageBack) -> None:
-        """Store the copy of a message that a group sends back. Runs in the pool.
+        """Store the copy of a message that a group sends back; durable under sync flush.
+
+        Runs in the pool.
 
         Raises:
             RefusedError: the group or the message is not there.
@@ -71,6 +73,7 @@ class Retries:
         copy = sent_back(message, rule, queue_id=random.randrange(group.retry_queues))
         self._make_topic_for(group, is_dead=copy.topic == rule.dead_letter_topic)
         store.append_many([admitted(copy, store.config)])
+        broker.acknowledge()
         broker.stats.sent_back(request.group, message.topic)
 
     def _make_topic_for(self, group: GroupConfig, *, is_dead: bool) -> None:

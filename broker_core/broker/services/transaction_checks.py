@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rocketpy.broker_core.codec.record import encode_record
@@ -73,9 +73,7 @@ class TransactionChecks:
             while self._ends:
                 ends, self._ends = self._ends, []
                 try:
-                    endings = await self._broker.in_pool(
-                        self._transactions.end_all, [told for told, _ in ends]
-                    )
+                    endings = await self._broker.in_pool(self._end_all, [told for told, _ in ends])
                 except Exception as cause:
                     _fail(ends, cause)
                     continue
@@ -84,6 +82,11 @@ class TransactionChecks:
                         future.set_result(ending)
         finally:
             self._is_ending = False
+
+    def _end_all(self, ends: Sequence[TransactionEnd]) -> Sequence[Ending]:
+        endings = self._transactions.end_all(ends)
+        self._broker.acknowledge()
+        return endings
 
     async def _check_for_ever(self) -> None:
         broker = self._broker

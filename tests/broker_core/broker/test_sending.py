@@ -252,17 +252,42 @@ def test_more_sends_than_the_queue_holds_are_refused_as_busy(serve: Serve) -> No
     serve(scenario, waitTimeMillsInSendQueue="60000", sendThreadPoolQueueCapacity="10")
 
 
-def test_under_sync_flush_an_acknowledged_message_is_durable(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with running(tmp_path / "s", flushDiskType="SYNC_FLUSH") as asking:
-            answers = await asyncio.gather(*(asking.send("orders", b"x") for _ in range(50)))
-            assert {answer.code for answer in answers} == {0}
-            tail = asking.broker.store.parts.tail
-            state = tail.glimpse()
-            assert state is not None
-            assert tail.flushed() >= state.end
+def assert_durable(asking: Asking) -> None:
+    """Hold that the log is durable to its end."""
+    store = asking.broker.store
+    assert store.flushed_end() >= store.log_end() > 0
 
-    asyncio.run(main())
+
+def test_under_sync_flush_an_acknowledged_message_is_durable(serve: Serve) -> None:
+    async def scenario(asking: Asking) -> None:
+        answers = await asyncio.gather(*(asking.send("orders", b"x") for _ in range(50)))
+        assert {answer.code for answer in answers} == {0}
+        assert_durable(asking)
+        batch = join_batch([(0, b"a", b""), (0, b"b", b"")])
+        await asking.ask(RequestCode.SEND_BATCH_MESSAGE, send_fields("orders"), batch)
+        assert_durable(asking)
+
+    serve(scenario, flushDiskType="SYNC_FLUSH", flushIntervalCommitLog="600000")
+
+
+def test_under_sync_flush_what_is_sent_back_or_ended_is_durable(serve: Serve) -> None:
+    async def scenario(asking: Asking) -> None:
+        await asking.send("orders", b"failed")
+        fields = {"offset": 0, "group": "billing", "delayLevel": 3}
+        assert (await asking.ask(RequestCode.CONSUMER_SEND_MSG_BACK, fields)).code == 0
+        assert_durable(asking)
+        text = "UNIQ_KEY\x01U\x02TRAN_MSG\x01true\x02PGROUP\x01pg\x02"
+        half = (await asking.send("orders", b"half", i=text)).fields
+        ending = {
+            **{"producerGroup": "pg", "tranStateTableOffset": half["queueOffset"]},
+            **{"commitLogOffset": int(half["msgId"][16:], 16), "commitOrRollback": 8},
+            **{"msgId": "U", "transactionId": "U"},
+        }
+        assert (await asking.ask(RequestCode.END_TRANSACTION, ending)).code == 0
+        assert_durable(asking)
+        assert [each.stored_body for each in stored(asking, "orders")] == [b"failed", b"half"]
+
+    serve(scenario, flushDiskType="SYNC_FLUSH", flushIntervalCommitLog="600000")
 
 
 def test_what_a_broker_took_is_sound_and_read_by_path(tmp_path: Path) -> None:
