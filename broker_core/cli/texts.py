@@ -4,7 +4,7 @@ Each has examples, which a test runs on a store with a topic `orders` and a grou
 where they name a cluster on one with the same.
 """
 
-ROOT = """RocketMQ for Spark people: stores of messages, without a server.
+ROOT = """RocketMQ for Spark people: stores of messages, and a broker for them.
 
 A store is the directory of an Apache RocketMQ broker, or one that rocketpy
 made. Commands about topics, groups and messages take a cluster as well.
