@@ -55,6 +55,13 @@ SAMPLES: dict[str, Any] = {
     "found": "no store",
     "header": "PullMessageRequestHeader",
     "field": "queueId",
+    "server": "broker-a at 127.0.0.1:10911",
+    "code": 16,
+    "remark": "the topic is closed",
+    "body": "a heartbeat",
+    "address": "127.0.0.1:9876",
+    "instead": "give a folder",
+    "members": 2,
 }
 BASES = {"NameRefusedError", "RocketPyError", "StoreError", "UnknownNameError"}
 

@@ -88,8 +88,12 @@ def test_the_commands_do_on_apaches_cluster_what_they_do_on_ours(apache: str) ->
     planned = run_json("group", "reset", apache, "billing", "orders", "--to", "latest", "--dry-run")
     assert {row["before"] for row in planned} == {None}
     run("group", "reset", apache, "billing", "orders", "--to", "latest")
-    run("group", "reset", apache, "billing", "orders", "--to", "-3", "--queue", 1)
-    lags = {row["queue_id"]: row for row in run_json("group", "lag", apache, "billing")}
+    lags: dict[object, dict[str, object]] = {}
+    for _ in range(5):  # a busy broker was once seen to tell the offset before
+        run("group", "reset", apache, "billing", "orders", "--to", "-3", "--queue", 1)
+        lags = {row["queue_id"]: row for row in run_json("group", "lag", apache, "billing")}
+        if lags[1]["behind"] == 3:
+            break
     assert {queue: row["behind"] for queue, row in lags.items()} == {0: 0, 1: 3}
     assert lags[0]["behind_ms"] is None
     assert lags[1]["behind_ms"] is not None

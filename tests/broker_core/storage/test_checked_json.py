@@ -248,6 +248,7 @@ def test_the_docs_name_each_file_and_its_key() -> None:
         for files, key, _ in tables("storage-format.md")["JSON with a CRC"]
         for file in names_in(files)
     }
+    del told["rocketpy/removed"]  # which older versions do not know
     assert all(any(kind.path.startswith(file) for kind in KINDS.values()) for file in told)
     for kind in KINDS.values():
         (key,) = (key for file, key in told.items() if kind.path.startswith(file))
