@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
 _STATUS_TIMEOUT_S = 5.0
-_SIZE_BYTES = 4  # a record begins with its size
 
 
 async def running_info(broker: Broker, request: GetConsumerRunningInfo, call: Call) -> Reply:
@@ -56,12 +55,10 @@ def _record(broker: Broker, msg_id: str) -> bytes:
         _, physical_offset = parse_offset_id(msg_id)
         if physical_offset < 0:
             raise MessageNotFoundError(msg_id, "its offset is negative")
-        broker.store.message_at(physical_offset)  # is one there?
+        return bytes(broker.store.record_at(physical_offset))
     except (MessageNotFoundError, CorruptStoreError) as cause:
         remark = f"no message has the id {msg_id}: {cause}"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark) from cause
-    size = int.from_bytes(broker.store.log_bytes(physical_offset, _SIZE_BYTES), "big")
-    return bytes(broker.store.log_bytes(physical_offset, size))
 
 
 async def _relayed(broker: Broker, group: str, client_id: str, asked: RemotingCommand) -> Reply:
