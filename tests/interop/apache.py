@@ -34,6 +34,9 @@ DEFAULT_SETTINGS: Mapping[str, Setting] = {
     "bindAddress": LOOPBACK,
     "timerWheelEnable": False,  # 38 MB of file and a start that waits for it
     "transactionMetricFlushInterval": 200,  # the first one is a busy loop, by default of 10 s
+    # Machines of tests are slow at times; a broker that says "busy" is not what is tested.
+    "waitTimeMillsInSendQueue": 10_000,
+    "osPageCacheBusyTimeOutMills": 30_000,
     # The store must stay as it is: nothing expires, and a full disk elsewhere is not our matter.
     "fileReservedTime": 24 * 365 * 100,
     "diskMaxUsedSpaceRatio": 95,

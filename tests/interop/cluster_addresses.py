@@ -36,9 +36,6 @@ SETTINGS: Mapping[str, Setting] = {
     "recallMessageEnable": True,
     "mappedFileSizeCommitLog": 64 * 1024 * 1024,
     "mappedFileSizeTimerLog": 4 * 1024 * 1024,
-    # Machines of tests are slow at times; a broker that says "busy" is not what is tested.
-    "waitTimeMillsInSendQueue": 10_000,
-    "osPageCacheBusyTimeOutMills": 30_000,
 }
 # Those of them that our broker has; what the others switch on, it does anyway.
 _OF_OURS = (

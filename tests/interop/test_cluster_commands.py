@@ -66,10 +66,10 @@ def test_the_commands_do_on_apaches_cluster_what_they_do_on_ours(apache: str) ->
         "send", apache, "orders", "first", "--tags", "paid", "--key", "o-1", "--queue", 0
     )
     assert (sent[0]["broker"], sent[0]["queue_offset"]) == (BROKER_NAME, 0)
-    lines = "".join(f"{number}\n" for number in range(99))
-    assert (
-        run("send", apache, "orders", "-p", "region=eu", stdin=lines) == "99 messages to orders\n"
-    )
+    for queue, numbers in ((0, range(49)), (1, range(49, 99))):
+        # To a queue that is named: a busy broker has others sent once more, elsewhere.
+        lines = "".join(f"{number}\n" for number in numbers)
+        run("send", apache, "orders", "-p", "region=eu", "--queue", queue, stdin=lines)
     with Cluster(apache) as cluster:
         dispatched(cluster, "orders", 100)
 
@@ -88,12 +88,8 @@ def test_the_commands_do_on_apaches_cluster_what_they_do_on_ours(apache: str) ->
     planned = run_json("group", "reset", apache, "billing", "orders", "--to", "latest", "--dry-run")
     assert {row["before"] for row in planned} == {None}
     run("group", "reset", apache, "billing", "orders", "--to", "latest")
-    lags: dict[object, dict[str, object]] = {}
-    for _ in range(5):  # a busy broker was once seen to tell the offset before
-        run("group", "reset", apache, "billing", "orders", "--to", "-3", "--queue", 1)
-        lags = {row["queue_id"]: row for row in run_json("group", "lag", apache, "billing")}
-        if lags[1]["behind"] == 3:
-            break
+    run("group", "reset", apache, "billing", "orders", "--to", "-3", "--queue", 1)
+    lags = {row["queue_id"]: row for row in run_json("group", "lag", apache, "billing")}
     assert {queue: row["behind"] for queue, row in lags.items()} == {0: 0, 1: 3}
     assert lags[0]["behind_ms"] is None
     assert lags[1]["behind_ms"] is not None
