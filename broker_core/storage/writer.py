@@ -38,7 +38,7 @@ MOST_AHEAD_MS = 60_000  # how long store times may stand still until the clock c
 class Writer:
     """Appends to a store, together with any number of other processes."""
 
-    most_unindexed: ClassVar[int] = 16_384  # messages whose index entries it leaves for later
+    most_unindexed: ClassVar[int] = 4_096  # messages whose index entries it leaves for later
 
     def __init__(
         self,
