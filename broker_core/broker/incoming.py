@@ -7,11 +7,12 @@ that belong to a transaction or that are oddly written are taken apart and pass 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.codec.draft import BatchDraft, RecordDraft
+from rocketpy.broker_core.codec.batch_draft import BatchDraft
+from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.delay.timing import handle_of, timed
 from rocketpy.broker_core.intake.gate import admitted, drafted_batch, drafted_text
@@ -35,7 +36,7 @@ from rocketpy.broker_core.property_names import (
     TRANSACTION_PREPARED,
     UNIQ_KEY,
 )
-from rocketpy.broker_core.protocol.bodies.batches import BatchedMessage
+from rocketpy.broker_core.protocol.bodies.batch_columns import BatchColumns
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.requests.sending import SendMessage
 from rocketpy.broker_core.transactions.half import half_message, is_prepared
@@ -128,7 +129,7 @@ class Incoming:
         self,
         topic: str,
         queue_id: int,
-        messages: Iterable[BatchedMessage],
+        batch: BatchColumns,
         request: SendMessage,
         born_host: bytes,
     ) -> list[BatchDraft]:
@@ -141,7 +142,7 @@ class Incoming:
         drafts = drafted_batch(
             topic,
             queue_id,
-            messages,
+            batch,
             self._config,
             born_ms=request.born_timestamp,
             sys_flag=request.sys_flag,

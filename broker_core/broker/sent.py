@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import orjson
 
 from rocketpy.broker_core.broker.incoming import Admitted
-from rocketpy.broker_core.codec.draft import BatchDraft
+from rocketpy.broker_core.codec.batch_draft import BatchDraft
+from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.errors import DiskFullError, MessageRefusedError
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply, failure
 from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
@@ -120,11 +122,9 @@ class SentBatch:
         broker.stats.sent(self._drafts[0].queue[0], count, size)
         if self._command.is_oneway:
             return
-        prefix = broker.id_prefix.decode()
         ids = [
-            f"{prefix}{first.physical_offset + start:016X}"
+            message_ids(broker, draft.starts + first.physical_offset)
             for draft, first in zip(self._drafts, placed, strict=True)
-            for start in draft.starts
         ]
         answer = SendMessageAnswer(
             msg_id=",".join(ids), queue_id=self._queue_id, queue_offset=placed[0].queue_offset
@@ -148,6 +148,16 @@ def waits(properties: str) -> bool:
 def message_id(broker: Broker, physical_offset: int) -> str:
     """Return the id that names this broker and a physical offset in its log."""
     return f"{broker.id_prefix.decode()}{physical_offset:016X}"
+
+
+def message_ids(broker: Broker, physical_offsets: Ints) -> str:
+    """Return the ids of many messages, with commas between them: each as message_id()."""
+    digits = physical_offsets.astype(">i8").tobytes().hex().upper().encode()
+    rows = np.empty((len(physical_offsets), len(broker.id_prefix) + 17), np.uint8)
+    rows[:, : len(broker.id_prefix)] = np.frombuffer(broker.id_prefix, np.uint8)
+    rows[:, -17:-1] = np.frombuffer(digits, np.uint8).reshape(-1, 16)
+    rows[:, -1] = ord(",")
+    return rows.tobytes()[:-1].decode()
 
 
 def answer_stored(broker: Broker, call: Call, answer: SendMessageAnswer, is_durable: bool) -> None:

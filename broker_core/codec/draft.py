@@ -46,8 +46,8 @@ def _header(born_host_size: int, store_host_size: int) -> struct.Struct:
     return struct.Struct(layout)
 
 
-# By the sizes of the two hosts: the whole header, and what the sysFlag says of them.
-_HEADERS = {
+# By the sizes of the two packed hosts: the whole header, and what the sysFlag says of them.
+HEADER_STRUCTS = {
     (born, store): (
         _header(born, store),
         (int(SysFlag.BORN_HOST_V6) if born == HOST_V6_SIZE else 0)
@@ -56,11 +56,11 @@ _HEADERS = {
     for born in (HOST_V4_SIZE, HOST_V6_SIZE)
     for store in (HOST_V4_SIZE, HOST_V6_SIZE)
 }
-assert _HEADERS[HOST_V4_SIZE, HOST_V4_SIZE][0].size == HEADER_V4_SIZE
+assert HEADER_STRUCTS[HOST_V4_SIZE, HOST_V4_SIZE][0].size == HEADER_V4_SIZE
 
 
 @lru_cache(maxsize=1024)
-def _topic_field(topic: str) -> tuple[int, bytes]:
+def topic_field(topic: str) -> tuple[int, bytes]:
     """Return the magic of records of a topic, and its name with the length before it."""
     name = topic.encode()
     if len(name) <= MAX_TOPIC_V1:
@@ -118,8 +118,8 @@ class RecordDraft:
         if length > MAX_PROPERTIES:
             reason = f"{length} bytes in all, a record holds {MAX_PROPERTIES}"
             raise MessageRefusedError("properties", reason)
-        magic, name = _topic_field(topic)
-        layout, host_flags = _HEADERS[len(born_host), len(store_host)]
+        magic, name = topic_field(topic)
+        layout, host_flags = HEADER_STRUCTS[len(born_host), len(store_host)]
         sys_flag = sys_flag & ~ANY_HOST_V6 | host_flags
         self.size = size = layout.size + len(body) + len(name) + 2 + length
         header = layout.pack(
@@ -162,79 +162,3 @@ class RecordDraft:
     def code_at(self, stored_ms: int) -> int:
         """Return the tag code of its queue entry."""
         return stored_ms + self.delay_ms if self.delay_ms else self.tag_code
-
-
-class BatchDraft:
-    """Several records of one queue, to be stored side by side: cheaper than as many drafts.
-
-    Their messages were sent together, and share all that is given here.
-    """
-
-    __slots__ = (
-        *("queue", "count", "size", "starts", "sizes", "tag_codes"),
-        *("_magic", "_between", "_fixed", "_layout", "_records", "_has_checksum"),
-    )
-    is_queued, delay_ms = True, 0
-
-    def __init__(
-        self,
-        topic: str,
-        queue_id: int,
-        *,
-        born_host: bytes,
-        store_host: bytes,
-        born_ms: int,
-        sys_flag: int,
-        reconsume_times: int,
-        has_checksum: bool,
-    ) -> None:
-        """Begin without records: see add()."""
-        self._magic, self._between = _topic_field(topic)
-        self._layout, host_flags = _HEADERS[len(born_host), len(store_host)]
-        sys_flag = sys_flag & ~ANY_HOST_V6 | host_flags
-        self._fixed = sys_flag, born_ms, born_host, store_host, reconsume_times
-        self._has_checksum = has_checksum
-        self.queue, self.count, self.size = (topic, queue_id), 0, 0
-        self.starts: list[int] = []  # of each record, from the first one on
-        self.sizes: list[int] = []
-        self.tag_codes: list[int] = []
-        # Of each its flag, the CRC and length of its body, and what follows its header.
-        self._records: list[tuple[int, int, int, bytes]] = []
-
-    def add(self, body: bytes, properties: bytes, *, flag: int, tag_code: int) -> None:
-        """Add a record; its properties are closed by a separator.
-
-        Raises:
-            MessageRefusedError: the properties are too long for a record.
-        """
-        length = len(properties) + (CHECKSUM_SIZE if self._has_checksum else 0)
-        if length > MAX_PROPERTIES:
-            reason = f"{length} bytes in all, a record holds {MAX_PROPERTIES}"
-            raise MessageRefusedError("properties", reason)
-        rest = b"%b%b%b%b" % (body, self._between, length.to_bytes(2, "big"), properties)
-        size = self._layout.size + len(rest) + length - len(properties)
-        self._records.append((flag, crc32(body) & _POSITIVE, len(body), rest))
-        self.starts.append(self.size)
-        self.sizes.append(size)
-        self.tag_codes.append(tag_code)
-        self.size += size
-        self.count += 1
-
-    def at(self, queue_offset: int, physical_offset: int, stored_ms: int) -> bytes:
-        """Return the records; the offsets are those of the first."""
-        pack, magic, queue_id = self._layout.pack, self._magic, self.queue[1]
-        sys_flag, born_ms, born_host, store_host, reconsume_times = self._fixed
-        has_checksum = self._has_checksum
-        parts: list[bytes] = []
-        for (flag, crc, length, rest), size in zip(self._records, self.sizes, strict=True):
-            header = pack(
-                *(size, magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag),
-                *(born_ms, born_host, stored_ms, store_host, reconsume_times, 0, length),
-            )
-            parts += (header, rest)
-            if has_checksum:
-                digits = _DIGITS % (crc32(rest, crc32(header)) & _POSITIVE)
-                parts.append(_CHECKSUM % digits[::-1])
-            queue_offset += 1
-            physical_offset += size
-        return b"".join(parts)

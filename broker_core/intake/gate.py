@@ -6,19 +6,27 @@ drafted and batches are made nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rocketpy.broker_core.codec.draft import BatchDraft, RecordDraft
+from rocketpy.broker_core.codec.batch_draft import BatchDraft
+from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
-from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, MAX_PROPERTIES
+from rocketpy.broker_core.codec.layout import (
+    CHECKSUM_SIZE,
+    MAX_PROPERTIES,
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+)
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.java_hash import tag_hash
+from rocketpy.broker_core.java_hash import string_hash, tag_hash
 from rocketpy.broker_core.message import (
     NO_HOST,
     Host,
@@ -28,7 +36,11 @@ from rocketpy.broker_core.message import (
 )
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.property_names import DELAY, KEYS, TAGS, UNIQ_KEY
+from rocketpy.broker_core.protocol.bodies.batch_columns import BatchColumns
 from rocketpy.broker_core.storage.dispatch import index_entries, level_delay_ms, tag_codes
+
+_TAGS = TAGS.encode() + bytes([NAME_VALUE_SEPARATOR])
+_CLOSED = bytes([PROPERTY_SEPARATOR])
 
 
 def drafted(
@@ -98,7 +110,7 @@ def drafted_text(
         has_checksum = config.record_checksum
     size = len(text) + (CHECKSUM_SIZE if has_checksum else 0)
     if flag or len(body) > config.max_message_size or size > config.max_properties_length:
-        _refuse_beyond_limits(body, flag, size, config)
+        _refuse_beyond_limits(len(body), flag, size, config)
     return RecordDraft(
         topic,
         queue_id,
@@ -120,7 +132,7 @@ def drafted_text(
 def drafted_batch(
     topic: str,
     queue_id: int,
-    messages: Iterable[tuple[int, bytes | memoryview, bytes | memoryview]],
+    batch: BatchColumns,
     config: StoreConfig,
     *,
     born_ms: int,
@@ -129,38 +141,68 @@ def drafted_batch(
     store_host: bytes,
     reconsume_times: int = 0,
 ) -> list[BatchDraft]:
-    """Return drafts of messages that were sent together: flag, body and property text of each.
+    """Return drafts of messages that were sent together.
 
-    There is one draft, or more if a file of the log could not hold it.
+    There is one draft, or more if a file of the log could not hold it; none without messages.
 
     Raises:
         MessageRefusedError: one breaks a limit; says which, and what the limit is.
     """
-    most, extra = config.commit_log_file_size // 2, CHECKSUM_SIZE if config.record_checksum else 0
-    drafts: list[BatchDraft] = []
-    draft = None
-    for flag, view, properties in messages:
-        body, text = bytes(view), bytes(properties)
-        if text and not text.endswith(b"\x02"):
-            text += b"\x02"
-        size = len(text) + extra
-        if flag or len(body) > config.max_message_size or size > config.max_properties_length:
-            _refuse_beyond_limits(body, flag, size, config)
-        if draft is None or draft.size > most:
-            draft = BatchDraft(
-                topic,
-                queue_id,
-                born_host=born_host,
-                store_host=store_host,
-                born_ms=born_ms,
-                sys_flag=sys_flag,
-                reconsume_times=reconsume_times,
-                has_checksum=config.record_checksum,
-            )
-            drafts.append(draft)
-        tag = split_properties(text).get(TAGS) if b"TAGS\x01" in text else None
-        draft.add(body, text, flag=flag, tag_code=tag_hash(tag) if tag else 0)
-    return drafts
+    if not batch.size:
+        return []
+    texts = [
+        text if not text or text[-1] == PROPERTY_SEPARATOR else text + _CLOSED
+        for text in batch.properties()
+    ]
+    bodies, codes = batch.bodies(), _tag_codes_in(texts)
+    extra = CHECKSUM_SIZE if config.record_checksum else 0
+    largest, longest = max(map(len, bodies)), max(map(len, texts)) + extra
+    if largest > config.max_message_size or longest > config.max_properties_length:
+        _refuse_beyond_limits(largest, 0, longest, config)
+    return [
+        BatchDraft(
+            topic,
+            queue_id,
+            bodies[rows],
+            texts[rows],
+            flags=batch.flags[rows],
+            tag_codes=codes[rows],
+            born_host=born_host,
+            store_host=store_host,
+            born_ms=born_ms,
+            sys_flag=sys_flag,
+            reconsume_times=reconsume_times,
+            has_checksum=config.record_checksum,
+        )
+        for rows in _pieces(batch, config.commit_log_file_size // 4)
+    ]
+
+
+def _pieces(batch: BatchColumns, most_bytes: int) -> list[slice]:
+    """Return which messages go into one draft: all, unless they are too many for a file."""
+    ends = batch.properties_ends // most_bytes
+    cuts = (np.flatnonzero(np.diff(ends)) + 1).tolist()
+    return [slice(*bounds) for bounds in pairwise([0, *cuts, batch.size])]
+
+
+def _tag_codes_in(texts: Sequence[bytes]) -> Ints:
+    """Return the tag code of each message, by its property string."""
+    codes = []
+    for text in texts:
+        start = text.rfind(_TAGS)  # of a name that comes twice the last one counts
+        if start < 0:
+            codes.append(0)
+        elif not start or text[start - 1] == PROPERTY_SEPARATOR:
+            start += len(_TAGS)
+            codes.append(_tag_code(text[start : text.index(_CLOSED, start)]))
+        else:  # the end of another name
+            codes.append(_tag_code(split_properties(text).get(TAGS, "").encode()))
+    return np.array(codes, np.int64)
+
+
+@lru_cache(maxsize=4096)
+def _tag_code(tag: bytes) -> int:
+    return string_hash(tag.decode("utf-8", "replace"))
 
 
 def admitted(message: Message, config: StoreConfig) -> RecordDraft:
@@ -183,13 +225,14 @@ def admitted(message: Message, config: StoreConfig) -> RecordDraft:
 
 
 def _refuse_beyond_limits(
-    body: bytes, flag: int, properties_size: int, config: StoreConfig
+    body_size: int, flag: int, properties_size: int, config: StoreConfig
 ) -> None:
     if not -(1 << 31) <= flag < 1 << 31:
         raise MessageRefusedError(f"flag={flag}", "it must fit into 32 bits")
-    size, limit = len(body), config.max_message_size
-    if size > limit:
-        raise MessageRefusedError("body", f"{size} bytes, the limit is {limit} (max_message_size)")
+    limit = config.max_message_size
+    if body_size > limit:
+        reason = f"{body_size} bytes, the limit is {limit} (max_message_size)"
+        raise MessageRefusedError("body", reason)
     limit = config.max_properties_length
     if properties_size > limit and limit < MAX_PROPERTIES:  # else the record's own limit says it
         reason = f"{properties_size} bytes in all, the limit is {limit}"

@@ -12,15 +12,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rocketpy.broker_core.codec.draft import BatchDraft, RecordDraft
+from rocketpy.broker_core.codec.batch_draft import BatchDraft
+from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.storage.commit_log import CommitLog
-from rocketpy.broker_core.storage.consume_queue import QueueUnit
 from rocketpy.broker_core.storage.dispatch import Dispatch, stable_order
-from rocketpy.broker_core.storage.layout import QUEUE_UNIT_STRUCT
+from rocketpy.broker_core.storage.layout import QUEUE_UNIT, QUEUE_UNIT_STRUCT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
 
@@ -91,12 +91,12 @@ class DraftsAppend:
         self.starts: dict[QueueKey, int] = {}
         self.ends: dict[QueueKey, QueueEnd] = {}
         self.placed: list[PlacedOne] = []
-        self._entries: dict[QueueKey, list[bytes]] = {}
+        self._entries: dict[QueueKey, list[bytes]] = {}  # packed, one or more each
 
     def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
         """Give each message its queue offset and its physical offset; return the records."""
         records: Records = []
-        run: list[bytes] = []
+        run: list[bytes | memoryview] = []
         run_at = end
         room_ends = log.room_end(end)
         entries, ends, placed = self._entries, self.ends, self.placed
@@ -106,7 +106,7 @@ class DraftsAppend:
                 if size > log.largest_record:
                     raise too_large("the message", size, log.largest_record)
                 if run:
-                    records.append((run_at, b"".join(run)))
+                    records.append((run_at, _joined(run)))
                 run, run_at = [], room_ends + BLANK_SIZE
                 end, room_ends = run_at, room_ends + log.file_size
             number = 0
@@ -126,7 +126,7 @@ class DraftsAppend:
             run.append(draft.at(number, end, stored_ms))
             placed.append(_tuple(PlacedOne, (number, end, stored_ms)))
             end += size
-        records.append((run_at, b"".join(run)))
+        records.append((run_at, _joined(run)))
         self.end = end
         return records
 
@@ -138,32 +138,33 @@ class DraftsAppend:
             self._entries[queue] = []
         else:
             number = last[0]
-        self._entries[queue] += [
-            _entry(end + start, size, code)
-            for start, size, code in zip(draft.starts, draft.sizes, draft.tag_codes, strict=True)
-        ]
-        self.ends[queue] = QueueEnd(number + draft.count, end + draft.starts[-1])
+        units = np.empty(draft.count, QUEUE_UNIT)
+        units["physical_offset"] = draft.starts + end
+        units["size"] = draft.sizes
+        units["tag_code"] = draft.tag_codes
+        self._entries[queue].append(units.tobytes())
+        self.ends[queue] = QueueEnd(number + draft.count, end + int(draft.starts[-1]))
         return number
 
     def put(self, parts: StoreParts) -> None:
         """Write the queue entries: those of one queue at once."""
-        for queue, entries in self._entries.items():
+        for queue, packed in self._entries.items():
+            entries = b"".join(packed)
             if parts.config.consume_queue_ext:
                 entries = self._with_addresses(entries, parts, queue)
-            parts.queues.get(*queue).put_packed(self.starts[queue], b"".join(entries))
+            parts.queues.get(*queue).put_packed(self.starts[queue], entries)
 
-    def _with_addresses(
-        self, entries: list[bytes], parts: StoreParts, queue: QueueKey
-    ) -> list[bytes]:
+    def _with_addresses(self, entries: bytes, parts: StoreParts, queue: QueueKey) -> bytes:
         """Write extended units; return entries with their addresses as tag codes."""
-        units = [QueueUnit(*QUEUE_UNIT_STRUCT.unpack(entry)) for entry in entries]
+        units = np.frombuffer(entries, QUEUE_UNIT).copy()
         times = np.full(len(units), self.placed[0].stored_ms, np.int64)
-        codes = np.array([unit.tag_code for unit in units], np.int64)
-        addresses = parts.queues.ext(*queue).put(codes, times).tolist()
-        return [
-            _entry(unit.physical_offset, unit.size, address)
-            for unit, address in zip(units, addresses, strict=True)
-        ]
+        codes = units["tag_code"].astype(np.int64)
+        units["tag_code"] = parts.queues.ext(*queue).put(codes, times)
+        return units.tobytes()
+
+
+def _joined(run: list[bytes | memoryview]) -> bytes | memoryview:
+    return run[0] if len(run) == 1 else b"".join(run)
 
 
 class Placed(NamedTuple):

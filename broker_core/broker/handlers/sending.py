@@ -20,7 +20,7 @@ from rocketpy.broker_core.metadata.names import (
 )
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
-from rocketpy.broker_core.protocol.bodies.batches import split_batch
+from rocketpy.broker_core.protocol.bodies.batch_columns import batch_columns
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.sending import SendMessage, SendMessageV1
@@ -113,7 +113,7 @@ def _store_batch(broker: Broker, command: RemotingCommand, call: Call, config: T
     queue_id = _checked_queue(broker, config, request.queue_id, call)
     try:
         drafts = broker.incoming.admit_batch(
-            config.name, queue_id, split_batch(command.body), request, call.connection.packed_peer
+            config.name, queue_id, batch_columns(command.body), request, call.connection.packed_peer
         )
     except MessageRefusedError as cause:
         raise refusal(cause) from cause

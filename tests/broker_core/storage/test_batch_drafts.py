@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,30 @@ import pytest
 
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.gate import drafted_batch, drafted_text
+from rocketpy.broker_core.java_hash import string_hash
 from rocketpy.broker_core.message import Host
+from rocketpy.broker_core.protocol.bodies.batch_columns import BatchColumns, batch_columns
+from rocketpy.broker_core.protocol.bodies.batches import join_batch
 from rocketpy.broker_core.storage.appends import Draft
 from rocketpy.broker_core.storage.store import MessageStore
 
 
+def columns(messages: Sequence[tuple[int, bytes, bytes]]) -> BatchColumns:
+    return batch_columns(join_batch(messages))
+
+
 @pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("born", ["10.0.0.1", "fe80::1"])
 def test_a_batch_is_stored_in_the_same_bytes_as_its_messages_one_by_one(
-    tmp_path: Path, checksum: bool
+    tmp_path: Path, checksum: bool, born: str
 ) -> None:
     config = StoreConfig(record_checksum=checksum, commit_log_file_size=1 << 20)
     shared: dict[str, Any] = {
         "born_ms": 7,
         "sys_flag": 0x100,
-        "born_host": Host("10.0.0.1", 5).packed(),
+        "born_host": Host(born, 5).packed(),
         "store_host": config.store_host.packed(),
         "reconsume_times": 2,
     }
@@ -38,11 +48,11 @@ def test_a_batch_is_stored_in_the_same_bytes_as_its_messages_one_by_one(
         for flag, body, text in closed
     ]
     logs = []
-    together: list[Draft] = [*drafted_batch("t", 1, messages, config, **shared)]
+    together: list[Draft] = [*drafted_batch("t", 1, columns(messages), config, **shared)]
     for name, drafts in (("one", together), ("each", singles)):
         store = MessageStore(tmp_path / name, config, clock=ManualClock())
         first = store.append_many(drafts)[0]
-        store.append_many(drafted_batch("t", 1, messages[:1], config, **shared))
+        store.append_many(drafted_batch("t", 1, columns(messages[:1]), config, **shared))
         assert first.queue_offset == 0
         assert store.queue("t", 1).range() == (0, 4)
         queue = bytes(store.queue("t", 1).queue.units(0, 4).tobytes())
@@ -56,7 +66,7 @@ def test_a_batch_that_a_file_cannot_hold_goes_to_several(tmp_path: Path) -> None
     messages = [(0, b"x" * 1500, b"") for _ in range(20)]
     shared: dict[str, Any] = {"born_ms": 7, "sys_flag": 0, "born_host": config.store_host.packed()}
     drafts = drafted_batch(
-        "t", 0, messages, config, store_host=config.store_host.packed(), **shared
+        "t", 0, columns(messages), config, store_host=config.store_host.packed(), **shared
     )
     assert len(drafts) > 1
     store = MessageStore(tmp_path / "s", config, clock=ManualClock())
@@ -65,3 +75,37 @@ def test_a_batch_that_a_file_cannot_hold_goes_to_several(tmp_path: Path) -> None
     assert store.queue("t", 0).range() == (0, 20)
     assert list(store.verify()) == []
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        (b"TAGS\x01a", "a"),
+        (b"K\x01v\x02TAGS\x01a\x02", "a"),
+        (b"TAGS\x01a\x02TAGS\x01b\x02K\x01v", "b"),
+        (b"MYTAGS\x01a\x02", None),
+        (b"TAGS\x01a\x02MYTAGS\x01b\x02", "a"),
+        (b"TAGS\x01\xc3\xa9", "\u00e9"),
+        (b"TAGS\x01\x02", None),
+        (b"", None),
+    ],
+)
+def test_the_tag_of_a_batched_message_is_that_of_its_properties(
+    text: bytes, tag: str | None
+) -> None:
+    config = StoreConfig()
+    host = config.store_host.packed()
+    shared: dict[str, Any] = {"born_ms": 7, "sys_flag": 0, "born_host": host, "store_host": host}
+    batch = columns([(0, b"a", b""), (0, b"b", text)])
+    (draft,) = drafted_batch("t", 0, batch, config, **shared)
+    assert draft.tag_codes.tolist() == [0, string_hash(tag) if tag else 0]
+
+
+def test_a_batched_message_beyond_a_limit_is_refused() -> None:
+    config = StoreConfig(max_message_size=100)
+    host = config.store_host.packed()
+    shared: dict[str, Any] = {"born_ms": 7, "sys_flag": 0, "born_host": host, "store_host": host}
+    with pytest.raises(MessageRefusedError, match="101 bytes, the limit is 100"):
+        drafted_batch("t", 0, columns([(0, b"a", b""), (0, b"b" * 101, b"")]), config, **shared)
+    with pytest.raises(MessageRefusedError, match="a record holds 32767"):
+        drafted_batch("t", 0, columns([(0, b"a", b"k\x01" + b"v" * 32765)]), config, **shared)
