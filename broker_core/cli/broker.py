@@ -91,9 +91,13 @@ def _settings(properties: Mapping[str, str]) -> BrokerSettings:
 
 
 def _run(settings: BrokerSettings, config: Path | None, *, as_json: bool) -> None:
+    import pyarrow
+
     from rocketpy.broker_core.broker.broker import Broker
     from rocketpy.broker_core.net.running import run
 
+    # Arrow's own pool would keep 25 MB that it needed once.
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     server = Broker(settings, config_path=config)
 
     def tell() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
@@ -57,6 +58,7 @@ async def _serve(server: Startable, ready: Callable[[], None]) -> signal.Signals
     try:
         if not ended.done():
             await starting
+            gc.freeze()  # what is there now stays: the collector need not look at it again
             ready()
             await ended
     finally:

@@ -32,6 +32,12 @@ class MessageIndex:
         """Let go of all open files."""
         self._last, self._open = None, {}
 
+    def let_go(self) -> None:
+        """No longer count what was touched as memory of this process: see DiskFile."""
+        last = self._last
+        for each in [*self._open.values(), *([last] if last else [])]:
+            each.file.let_go()
+
     def names(self) -> list[str]:
         """Return the names of the index files, the oldest first."""
         try:

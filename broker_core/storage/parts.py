@@ -76,6 +76,12 @@ class StoreParts:
     def _sampled_ends(self) -> dict[QueueKey, QueueEnd]:
         return sampled_ends(self.log)
 
+    def let_go(self) -> None:
+        """No longer count what was touched of files as memory of this process."""
+        self.log.files.let_go()
+        self.queues.let_go()
+        self.index.let_go()
+
     def forget_files(self) -> None:
         """Let go of all open files."""
         self.log.files.close()

@@ -114,6 +114,11 @@ class QueueTable:
             if key[0] in topics:
                 self.forget(key)
 
+    def let_go(self) -> None:
+        """No longer count what was touched as memory of this process: see DiskFile."""
+        for queue in list(self._open.values()):
+            queue.files.let_go()
+
     def removed(self) -> list[QueueKey]:
         """Return the queues that have a file open here which somebody removed."""
         return [key for key, queue in list(self._open.items()) if queue.files.has_removed()]

@@ -376,9 +376,9 @@ class MessageStore(StoreContents):
                 state = self.parts.tail.glimpse()
                 if state is not None:
                     self._flusher.flush_to(state.end)
-                    self.parts.log.files.let_go()  # sends write through mappings
                     if lags(self.parts, state):
                         self._writer.catch_up()
+                    self.parts.let_go()  # sends write through mappings, and pulls read them
                     if self._writer.has_written_last(state):
                         with suppress(DiskFullError):  # the append that needs the file tells it
                             self.parts.log.make_next_ready(state.end)
