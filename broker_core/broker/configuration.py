@@ -37,7 +37,7 @@ AFTER_RESTART = frozenset(
         *("timerWheelEnable", "timerMaxDelaySec", "traceOn", "maxMessageSize"),
         *("serverChannelMaxIdleTimeSeconds", "rebalanceLockMaxLiveTime", "transactionTimeOut"),
         *("transactionCheckMax", "transactionCheckInterval"),
-        *(name for name in PROPERTIES if name.startswith("tls.")),
+        *(name for name in PROPERTIES.attributes if name.startswith("tls.")),
     }
 )
 REFUSED = frozenset({"configBlackList", "brokerConfigPath"})  # as Apache's configBlackList

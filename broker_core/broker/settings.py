@@ -1,41 +1,23 @@
 """The settings of a broker: `broker.conf`, by RocketMQ's own property names.
 
-The name of a property is that of the attribute in camel case, unless the field gives another one.
-Those that we do not know are kept in `unknown`, for whoever starts the broker to tell.
+Those that we do not know are kept in `unknown`, for whoever starts the broker to tell. See
+java_settings.py for names and kinds.
 """
 
 from __future__ import annotations
 
-import difflib
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rocketpy.broker_core.config import DELAY_LEVELS, StoreConfig
-from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.java_settings import PropertyTable, SettingError, named
 from rocketpy.broker_core.message import Host
 from rocketpy.broker_core.metadata.names import TRACE_TOPIC
 from rocketpy.broker_core.net.tls import TlsSettings
 
-_PROPERTY = "property"
 _UNIT_BYTES = 20  # of a queue entry
-
-
-def _named(name: str, default: Any) -> Any:
-    return field(default=default, metadata={_PROPERTY: name})
-
-
-class SettingError(RocketPyError):
-    """Is raised for a property of `broker.conf` whose value cannot be."""
-
-    def __init__(self, name: str, value: str, remedy: str) -> None:
-        super().__init__(name, value, remedy)
-        self.name, self.value, self.remedy = name, value, remedy
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.value}: {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +29,7 @@ class BrokerSettings:
     broker_name: str = field(default_factory=platform.node)
     broker_id: int = 0
     broker_role: str = "ASYNC_MASTER"
-    broker_ip: str = _named("brokerIP1", "")  # advertised; without it the address it listens on
+    broker_ip: str = named("brokerIP1", "")  # advertised; without it the address it listens on
     listen_port: int = 10911
     bind_address: str = ""  # without it brokerIP1, or else loopback; Apache listens on all
     namesrv_addr: str = ""
@@ -64,7 +46,7 @@ class BrokerSettings:
     max_hash_slot_num: int = 5_000_000
     max_index_num: int = 20_000_000
     message_index_enable: bool = True
-    record_checksum: bool = _named("enabledAppendPropCRC", True)
+    record_checksum: bool = named("enabledAppendPropCRC", True)
     flush_disk_type: str = "ASYNC_FLUSH"
     flush_interval_commit_log: int = 500
     sync_flush_timeout: int = 5_000
@@ -103,17 +85,17 @@ class BrokerSettings:
     notify_consumer_ids_changed_enable: bool = True
     rebalance_lock_max_live_time: int = 60_000
     # --- transactions -----------------------------------------------------------------------------
-    transaction_timeout: int = _named("transactionTimeOut", 6_000)
+    transaction_timeout: int = named("transactionTimeOut", 6_000)
     transaction_check_max: int = 15
     transaction_check_interval: int = 30_000
     # --- TLS --------------------------------------------------------------------------------------
-    tls_server_mode: str = _named("tls.server.mode", "permissive")
-    tls_test_mode_enable: bool = _named("tls.test.mode.enable", False)
-    tls_server_key_path: str = _named("tls.server.keyPath", "")
-    tls_server_key_password: str = _named("tls.server.keyPassword", "")
-    tls_server_cert_path: str = _named("tls.server.certPath", "")
-    tls_server_trust_cert_path: str = _named("tls.server.trustCertPath", "")
-    tls_server_need_client_auth: str = _named("tls.server.need.client.auth", "none")
+    tls_server_mode: str = named("tls.server.mode", "permissive")
+    tls_test_mode_enable: bool = named("tls.test.mode.enable", False)
+    tls_server_key_path: str = named("tls.server.keyPath", "")
+    tls_server_key_password: str = named("tls.server.keyPassword", "")
+    tls_server_cert_path: str = named("tls.server.certPath", "")
+    tls_server_trust_cert_path: str = named("tls.server.trustCertPath", "")
+    tls_server_need_client_auth: str = named("tls.server.need.client.auth", "none")
 
     unknown: Mapping[str, str] = field(default_factory=dict)  # as they were given
 
@@ -143,19 +125,12 @@ class BrokerSettings:
         Raises:
             SettingError: a value is not of its kind; says which.
         """
-        given, unknown = dict[str, Any](), dict(self.unknown)
-        for name, text in properties.items():
-            attribute = PROPERTIES.get(name)
-            if attribute is None:
-                unknown[name] = text
-            else:
-                given[attribute] = _value(name, text.strip(), _KINDS[attribute])
-        return replace(self, **given, unknown=unknown)
+        known, unknown = PROPERTIES.parsed(properties)
+        return replace(self, **known, unknown={**self.unknown, **unknown})
 
     def properties(self) -> dict[str, str]:
         """Return all settings by their property names; those that are unknown as they were."""
-        known = {name: _text(getattr(self, PROPERTIES[name])) for name in PROPERTIES}
-        return {**known, **self.unknown}
+        return {**PROPERTIES.texts(self), **self.unknown}
 
     @property
     def is_sync_flush(self) -> bool:
@@ -201,37 +176,5 @@ class BrokerSettings:
         )
 
 
-def _property_name(attribute: str) -> str:
-    first, *others = attribute.split("_")
-    return first + "".join(word.capitalize() for word in others)
-
-
-_FIELDS = [each for each in fields(BrokerSettings) if each.name != "unknown"]
-# Every property that the broker knows, with its attribute.
-PROPERTIES = {
-    each.metadata.get(_PROPERTY) or _property_name(each.name): each.name for each in _FIELDS
-}
-_KINDS = {each.name: str(each.type) for each in _FIELDS}
-
-
-def nearest(name: str) -> str | None:
-    """Return the known property whose name is most like another."""
-    found = difflib.get_close_matches(name, PROPERTIES, n=1, cutoff=0.75)
-    return found[0] if found else None
-
-
-def _value(name: str, text: str, kind: str) -> str | int | bool:
-    if kind == "int":
-        try:
-            return int(text)
-        except ValueError as cause:
-            raise SettingError(name, text, "give a whole number") from cause
-    if kind == "bool":
-        if text.lower() not in ("true", "false"):
-            raise SettingError(name, text, "give true or false")
-        return text.lower() == "true"
-    return text
-
-
-def _text(value: str | int | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+# Every property that the broker knows.
+PROPERTIES = PropertyTable(BrokerSettings, rest="unknown")

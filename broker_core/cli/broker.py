@@ -67,7 +67,7 @@ def broker(
 
 def _read(config: Path | None) -> dict[str, str]:
     from rocketpy.broker_core import java_properties
-    from rocketpy.broker_core.broker.settings import SettingError
+    from rocketpy.broker_core.java_settings import SettingError
 
     if config is None:
         return {}
@@ -80,11 +80,11 @@ def _read(config: Path | None) -> dict[str, str]:
 def _settings(properties: Mapping[str, str]) -> BrokerSettings:
     import logging
 
-    from rocketpy.broker_core.broker.settings import BrokerSettings, nearest
+    from rocketpy.broker_core.broker.settings import PROPERTIES, BrokerSettings
 
     settings = BrokerSettings.parse(properties)
     for unknown in settings.unknown:
-        near = nearest(unknown)
+        near = PROPERTIES.nearest(unknown)
         hint = f"; is {near} meant?" if near else ""
         logging.getLogger(__name__).warning("nothing has the property %s%s", unknown, hint)
     return settings

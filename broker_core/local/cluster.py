@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rocketpy.broker_core.broker.settings import BrokerSettings, SettingError, nearest
+from rocketpy.broker_core.broker.settings import PROPERTIES, BrokerSettings
 from rocketpy.broker_core.clock import Clock
+from rocketpy.broker_core.java_settings import SettingError
 from rocketpy.broker_core.local.member import LocalMember
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.nameserver.server import NameServer
@@ -82,7 +83,7 @@ class LocalCluster:
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     for name, value in BrokerSettings.parse(given).unknown.items():
-        near = nearest(name)
+        near = PROPERTIES.nearest(name)
         hint = f"; is {near} meant?" if near else ""
         raise SettingError(name, value, f"no broker has this property{hint}")
 

@@ -102,7 +102,7 @@ class NameServer:
         """Change settings, and keep them where they came from.
 
         Raises:
-            NameServerSettingError: a value is not of its kind.
+            SettingError: a value is not of its kind.
         """
         async with self._changing:
             changed = self.settings.changed(changes)

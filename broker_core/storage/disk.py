@@ -57,7 +57,7 @@ class DiskFile:
         return np.frombuffer(self._mapping, np.uint8) if self.size else np.zeros(0, np.uint8)
 
     def let_go(self) -> None:
-        """No longer count what was touched as memory of this process; the system's cache keeps it."""
+        """No longer count what was touched as memory of this process; the system's cache has it."""
         if "_mapping" in self.__dict__:  # nothing was touched before it was mapped
             self._mapping.madvise(mmap.MADV_DONTNEED)
 

@@ -47,7 +47,6 @@ from rocketpy.broker_core.errors import (
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.faults import UnknownCodeError
-    from rocketpy.broker_core.broker.settings import SettingError
     from rocketpy.broker_core.client.address import ClusterAddressError
     from rocketpy.broker_core.client.errors import (
         AccessRefusedError,
@@ -62,8 +61,8 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.config import ConfigError
     from rocketpy.broker_core.embedded.boundary import StoreAccessError
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
+    from rocketpy.broker_core.java_settings import SettingError
     from rocketpy.broker_core.nameserver.key_values import KeyValueFileError
-    from rocketpy.broker_core.nameserver.settings import NameServerSettingError
     from rocketpy.broker_core.net.errors import ServerUnreachableError
     from rocketpy.broker_core.net.loop_thread import ForeignLoopError
     from rocketpy.broker_core.net.service import RefusedError
@@ -118,7 +117,6 @@ __all__ = [
     "MetadataError",
     "MissingThereError",
     "NameRefusedError",
-    "NameServerSettingError",
     "NoBrokerError",
     "OffsetFormatError",
     "OffsetOutOfRangeError",
@@ -160,7 +158,6 @@ __all__ = [
 # Imported when first asked for: some of them need Spark.
 _HOMES = {
     "KeyValueFileError": "rocketpy.broker_core.nameserver.key_values",
-    "NameServerSettingError": "rocketpy.broker_core.nameserver.settings",
     "RefusedError": "rocketpy.broker_core.net.service",
     "ClusterAddressError": "rocketpy.broker_core.client.address",
     "AccessRefusedError": "rocketpy.broker_core.client.errors",
@@ -192,7 +189,7 @@ _HOMES = {
     "PlotError": "rocketpy.spark_jobs.analytics.drawing",
     "ProgressError": "rocketpy.connector.lag",
     "RepairTargetError": "rocketpy.broker_core.storage.repair.runs",
-    "SettingError": "rocketpy.broker_core.broker.settings",
+    "SettingError": "rocketpy.broker_core.java_settings",
     "SparkStartError": "rocketpy.spark_jobs.quiet_start",
     "StoreAccessError": "rocketpy.broker_core.embedded.boundary",
     "TlsError": "rocketpy.broker_core.net.tls",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.broker.configuration import REFUSED
-from rocketpy.broker_core.broker.settings import SettingError
+from rocketpy.broker_core.java_settings import SettingError
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand

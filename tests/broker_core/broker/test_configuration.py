@@ -26,7 +26,7 @@ def test_all_settings_are_told_with_their_version(serve: Serve) -> None:
         answer = await asking.ask(RequestCode.GET_BROKER_CONFIG)
         assert DataVersion.decode(answer.fields["version"].encode()).counter == 0
         found = java_properties.parse(bytes(answer.body).decode())
-        assert found.keys() == PROPERTIES.keys() - {"tls.server.keyPassword"}
+        assert found.keys() == PROPERTIES.attributes.keys() - {"tls.server.keyPassword"}
         assert found["brokerName"] == "broker-a"
 
     serve(scenario)
@@ -107,4 +107,4 @@ def test_changes_are_kept_in_the_file_of_settings(tmp_path: Path) -> None:
 
 
 def test_each_setting_that_waits_for_a_restart_is_one() -> None:
-    assert PROPERTIES.keys() >= AFTER_RESTART
+    assert PROPERTIES.attributes.keys() >= AFTER_RESTART

@@ -14,8 +14,8 @@ import pytest
 from tests.broker_core.local.wire import Wire
 
 import rocketpy
-from rocketpy.broker_core.broker.settings import SettingError
 from rocketpy.broker_core.clock import ManualClock
+from rocketpy.broker_core.java_settings import SettingError
 from rocketpy.broker_core.local import LocalBroker, local_broker
 from rocketpy.broker_core.net.loop_thread import ForeignLoopError
 from rocketpy.broker_core.protocol.codes import ResponseCode

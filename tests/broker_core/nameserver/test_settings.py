@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy.broker_core.nameserver.settings import NameServerSettingError, NameServerSettings
+from rocketpy.broker_core.java_settings import SettingError
+from rocketpy.broker_core.nameserver.settings import NameServerSettings
 
 
 def test_a_file_of_apaches_is_read(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_what_cannot_be_had_is_told_only_if_it_is_wanted() -> None:
     ],
 )
 def test_a_value_that_cannot_be_is_refused(name: str, value: str, remedy: str) -> None:
-    with pytest.raises(NameServerSettingError, match=f"^{name}={value}: {remedy}"):
+    with pytest.raises(SettingError, match=f"^{name}={value}: {remedy}"):
         NameServerSettings().changed({name: value})
 
 
