@@ -51,7 +51,7 @@ KEYS = {
     "serverChannelMaxIdleTimeSeconds tls.server.mode tls.test.mode.enable tls.server.keyPath "
     "tls.server.keyPassword tls.server.certPath tls.server.trustCertPath "
     "tls.server.need.client.auth",
-    "broker": " ".join(BROKER_PROPERTIES),
+    "broker": " ".join(BROKER_PROPERTIES.attributes),
     "group list": "group topics behind members dead_letters retry_max_times retry_queues "
     "consume_enabled",
     "group create": "group retry_max_times retry_queues consume_enabled",
