@@ -19,7 +19,9 @@ from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import (
+    ANY_HOST_V6,
     CHECKSUM_SIZE,
+    HEADERS,
     MAX_PROPERTIES,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
@@ -41,6 +43,8 @@ from rocketpy.broker_core.storage.dispatch import index_entries, level_delay_ms,
 
 _TAGS = TAGS.encode() + bytes([NAME_VALUE_SEPARATOR])
 _CLOSED = bytes([PROPERTY_SEPARATOR])
+# The most that a record has besides body, topic and properties: header, lengths, check sum.
+_MOST_AROUND = HEADERS[ANY_HOST_V6].itemsize + 4 + CHECKSUM_SIZE
 
 
 def drafted(
@@ -174,14 +178,14 @@ def drafted_batch(
             reconsume_times=reconsume_times,
             has_checksum=config.record_checksum,
         )
-        for rows in _pieces(batch, config.commit_log_file_size // 4)
+        for rows in _pieces(batch, topic, config.commit_log_file_size // 2)
     ]
 
 
-def _pieces(batch: BatchColumns, most_bytes: int) -> list[slice]:
+def _pieces(batch: BatchColumns, topic: str, most_bytes: int) -> list[slice]:
     """Return which messages go into one draft: all, unless they are too many for a file."""
-    ends = batch.properties_ends // most_bytes
-    cuts = (np.flatnonzero(np.diff(ends)) + 1).tolist()
+    sizes = batch.properties_ends - batch.body_starts + (len(topic.encode()) + _MOST_AROUND)
+    cuts = (np.flatnonzero(np.diff(np.cumsum(sizes) // most_bytes)) + 1).tolist()
     return [slice(*bounds) for bounds in pairwise([0, *cuts, batch.size])]
 
 

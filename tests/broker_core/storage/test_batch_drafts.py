@@ -61,9 +61,12 @@ def test_a_batch_is_stored_in_the_same_bytes_as_its_messages_one_by_one(
     assert logs[0] == logs[1]
 
 
-def test_a_batch_that_a_file_cannot_hold_goes_to_several(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "size"), [(20, 1500), (200, 0)])
+def test_a_batch_that_a_file_cannot_hold_goes_to_several(
+    tmp_path: Path, count: int, size: int
+) -> None:
     config = StoreConfig(commit_log_file_size=8192, max_message_size=4096)
-    messages = [(0, b"x" * 1500, b"") for _ in range(20)]
+    messages = [(0, b"x" * size, b"") for _ in range(count)]
     shared: dict[str, Any] = {"born_ms": 7, "sys_flag": 0, "born_host": config.store_host.packed()}
     drafts = drafted_batch(
         "t", 0, columns(messages), config, store_host=config.store_host.packed(), **shared
@@ -72,7 +75,7 @@ def test_a_batch_that_a_file_cannot_hold_goes_to_several(tmp_path: Path) -> None
     store = MessageStore(tmp_path / "s", config, clock=ManualClock())
     store.create_topic("t", 1)
     store.append_many(drafts)
-    assert store.queue("t", 0).range() == (0, 20)
+    assert store.queue("t", 0).range() == (0, count)
     assert list(store.verify()) == []
     store.close()
 
