@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.broker_core.protocol.recordings import body_of, recorded
 
 from rocketpy.broker_core.protocol.bodies.batch_columns import batch_columns
-from rocketpy.broker_core.protocol.bodies.batches import join_batch
+from rocketpy.broker_core.protocol.bodies.batches import join_batch, split_batch
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.errors import BodyError
 
@@ -20,17 +21,28 @@ TWO = bytes.fromhex(
 )
 
 
-def split_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
+Messages = list[tuple[int, bytes, bytes]]
+
+
+def one_by_one(data: bytes) -> Messages:
+    return [(flag, bytes(body), bytes(more)) for flag, body, more in split_batch(data)]
+
+
+def as_columns(data: bytes) -> Messages:
     columns = batch_columns(data)
     parts = columns.flags.tolist(), columns.bodies(), columns.properties()
     return list(zip(*parts, strict=True))
 
 
-def test_a_batch_is_split_and_joined() -> None:
-    messages = split_batch(TWO)
+readers = pytest.mark.parametrize("read", [one_by_one, as_columns])
+
+
+@readers
+def test_a_batch_is_split_and_joined(read: Callable[[bytes], Messages]) -> None:
+    messages = read(TWO)
     assert messages == [(7, b"abc", b"K\1V"), (-1, b"", b"")]
     assert join_batch(messages) == TWO
-    assert split_batch(b"") == []
+    assert read(b"") == []
 
 
 def test_batches_of_apaches_client_come_back_byte_for_byte() -> None:
@@ -39,7 +51,7 @@ def test_batches_of_apaches_client_come_back_byte_for_byte() -> None:
     assert len(batches) == 2
     for batch in batches:
         assert batch is not None
-        messages = split_batch(batch)
+        messages = as_columns(batch)
         assert [body for _, body, _ in messages] == [b"batch 0", b"batch 1"]
         assert join_batch(messages) == batch
 
@@ -67,7 +79,9 @@ def changed(at: int, number: int, size: int = 4) -> bytes:
 )
 def test_hostile_sizes_are_refused(data: bytes, words: str) -> None:
     with pytest.raises(BodyError, match=words):
-        split_batch(data)
+        as_columns(data)
+    with pytest.raises(BodyError):
+        one_by_one(data)
 
 
 def test_properties_too_long_for_their_length_are_refused() -> None:
@@ -79,8 +93,9 @@ parts = st.tuples(st.integers(-(1 << 31), (1 << 31) - 1), st.binary(), st.binary
 
 
 @given(st.lists(parts))
-def test_any_batch_comes_back(messages: list[tuple[int, bytes, bytes]]) -> None:
-    assert split_batch(join_batch(messages)) == messages
+def test_any_batch_comes_back(messages: Messages) -> None:
+    data = join_batch(messages)
+    assert as_columns(data) == one_by_one(data) == messages
 
 
 @given(
@@ -90,5 +105,9 @@ def test_any_batch_comes_back(messages: list[tuple[int, bytes, bytes]]) -> None:
     )
 )
 def test_no_bytes_raise_anything_but_a_body_error(data: bytes) -> None:
+    found = None
     with suppress(BodyError):
-        assert sum(22 + len(body) + len(more) for _, body, more in split_batch(data)) == len(data)
+        found = one_by_one(data)
+        assert sum(22 + len(body) + len(more) for _, body, more in found) == len(data)
+    with suppress(BodyError):
+        assert as_columns(data) == found
