@@ -50,4 +50,5 @@ CHECKSUM = "__CRC32#"  # the record check sum; no property to a reader
 MSG_REGION = "MSG_REGION"  # the region of the broker that took it
 TRACE_ON = "TRACE_ON"  # whether that broker wants it traced
 CLUSTER = "CLUSTER"  # the cluster of that broker
+INNER_BASE = "INNER_BASE"  # of a batch kept as one record: the offset of its first message
 LOST = "ROCKETPY_LOST"  # an empty message that a repair put in the place of a lost one
