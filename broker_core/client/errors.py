@@ -61,6 +61,17 @@ class NoBrokerError(RocketPyError):
         return f"{self.what}: {self.reason}"
 
 
+class ClientClosedError(RocketPyError):
+    """Is raised when a client is used that was closed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what} was closed; connect again"
+
+
 class FolderOnlyError(RocketPyError):
     """Is raised when a cluster is asked for what can be done with the folder of a store only."""
 
@@ -116,6 +127,17 @@ _MEANINGS: dict[int, _Meaning] = {
 
 def _meaning(code: int) -> _Meaning:
     return _MEANINGS.get(code, _DEFAULT)
+
+
+def good(answer: RemotingCommand, server: str) -> RemotingCommand:
+    """Return an answer of a server.
+
+    Raises:
+        ServerRefusedError: it says that something could not be done.
+    """
+    if answer.code != ResponseCode.SUCCESS:
+        raise refusal(server, answer)
+    return answer
 
 
 def refusal(server: str, answer: RemotingCommand) -> ServerRefusedError:

@@ -14,7 +14,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rocketpy.broker_core.client.cluster import Cluster, command_of
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, batch_body, cut
 from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
 from rocketpy.broker_core.errors import QueueNotFoundError, RocketPyError

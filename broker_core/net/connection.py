@@ -49,8 +49,10 @@ class Connection(asyncio.Protocol):
         *,
         most_bytes: int = MOST_BYTES,
         opened: Callable[[Connection], None] | None = None,
+        reads_always: bool = False,
     ) -> None:
-        self._service, self._opened = service, opened
+        """Take up nothing yet; with `reads_always` C1 does not hold: of clients, see caller.py."""
+        self._service, self._opened, self._reads_always = service, opened, reads_always
         self._frames = FrameReader(most_bytes)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
@@ -100,12 +102,12 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The other side does not read: read nothing more from it."""
-        if self._transport is not None:
+        if self._transport is not None and not self._reads_always:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """It reads again."""
-        if self._transport is not None and not self.is_closed:
+        if self._transport is not None and not self.is_closed and not self._reads_always:
             self._transport.resume_reading()
 
     def connection_lost(self, cause: Exception | None) -> None:
