@@ -19,7 +19,7 @@ from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, batch_body, cut
 from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
 from rocketpy.broker_core.errors import QueueNotFoundError, RocketPyError
-from rocketpy.broker_core.intake.table import queue_of, refuse_system_topic
+from rocketpy.broker_core.intake.destination import queue_of, refuse_system_topic
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import AUTO_CREATE_TOPIC
 from rocketpy.broker_core.net.errors import ServerUnreachableError
