@@ -1,6 +1,7 @@
 """A message as a consumer gets it, and how the bytes of a pull become messages.
 
-V1  A body is as it was sent: what the producer compressed is unfolded.
+V1  A body is as it was sent: what the producer compressed is unfolded. One that cannot be unfolded
+    stays as it is stored, and `damage` says why.
 V2  A message that is tried again has the topic to which it was sent, not that of retries; `queue`
     is where it was read.
 V3  A batch that the broker keeps as one record becomes its messages, each with its own offset.
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC, SysFlag
 from rocketpy.broker_core.codec.record import decode_record, message_body
+from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.message import KEY_SEPARATOR, Host, Message, split_properties
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import is_retry_topic
@@ -48,6 +50,7 @@ class ReceivedMessage:
     store_host: Host | None = None
     flag: int = 0
     sys_flag: int = 0
+    damage: str | None = None
 
     @property
     def broker(self) -> str:
@@ -100,10 +103,14 @@ def read_messages(records: bytes | memoryview, queue: MessageQueue) -> list[Rece
 def _received(message: Message, queue: MessageQueue) -> ReceivedMessage:
     properties = message.properties
     first_topic = properties.get(RETRY_TOPIC) if is_retry_topic(message.topic) else None
-    offset_msg_id = message.msg_id
+    offset_msg_id, damage = message.msg_id, None
+    try:
+        body = message_body(message)
+    except RecordError as error:
+        body, damage = message.stored_body, str(error)
     return ReceivedMessage(
         topic=first_topic or message.topic,
-        body=message_body(message),
+        body=body,
         queue=queue,
         queue_offset=message.queue_offset,
         properties=properties,
@@ -117,6 +124,7 @@ def _received(message: Message, queue: MessageQueue) -> ReceivedMessage:
         store_host=message.store_host,
         flag=message.flag,
         sys_flag=message.sys_flag,
+        damage=damage,
     )
 
 
