@@ -114,6 +114,11 @@ class Session:
 
     # --- parts ------------------------------------------------------------------------------------
 
+    @property
+    def parts(self) -> list[Part]:
+        """The parts that use it now."""
+        return [part for part, _ in self._parts]
+
     def register(self, part: Part) -> None:
         """Have brokers know the groups of a part, and servers' requests reach it."""
         self._refuse_closed()

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 
 from rocketpy.broker_core.client.consuming.balancing import Balancer
+from rocketpy.broker_core.client.consuming.errors import GroupTakenError
 from rocketpy.broker_core.client.consuming.holding import HeldQueues
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
@@ -84,9 +85,13 @@ class GroupMember:
         """Make the group known to brokers, take up the first queues, and go on with that.
 
         Raises:
+            GroupTakenError: this client consumes for the group already.
             ServerUnreachableError: no name server answers.
             FilterRefusedError: a broker does not understand a filter.
         """
+        others = (each for each in self.session.parts if isinstance(each, GroupMember))
+        if self.terms.group in {each.terms.group for each in others}:
+            raise GroupTakenError(self.terms.group, self.session.client_id)
         routes = await self._balancer.find_topics()
         await self._check_filters(routes)
         self.session.register(self)

@@ -8,7 +8,6 @@ import pytest
 
 from rocketpy.broker_core.local import LocalBroker, local_broker
 
-
 QUICK = {"messageDelayLevel": "1s 1s 1s 1s 1s"}  # what fails comes again after a second
 
 

@@ -53,7 +53,7 @@ def test_a_plain_function_runs_in_as_many_threads_as_asked_for(servers: LocalBro
     send(servers, map(str, range(60)))
     names = Counter[str]()
 
-    def handler(message: ReceivedMessage) -> None:
+    def handler(_: ReceivedMessage) -> None:
         time.sleep(0.005)
         names[threading.current_thread().name] += 1
 
@@ -167,7 +167,7 @@ def test_a_negative_level_makes_a_dead_letter_at_once(servers: LocalBroker) -> N
     make_topic(servers)
     send(servers, ["bad"])
 
-    async def handler(message: ReceivedMessage) -> Later:
+    async def handler(_: ReceivedMessage) -> Later:
         return Later(-1)
 
     async def scenario() -> None:
@@ -199,7 +199,9 @@ def test_what_cannot_be_sent_back_is_tried_again_here(
         return Later() if len(tries) < 3 else None
 
     async def scenario() -> None:
-        faults = [each.faults.refuse("CONSUMER_SEND_MSG_BACK", times=None) for each in servers.brokers]
+        faults = [
+            each.faults.refuse("CONSUMER_SEND_MSG_BACK", times=None) for each in servers.brokers
+        ]
         async with listening(servers, handler) as consumer:
             await until(lambda: len(tries) >= 3)
             await until(lambda: consumer.buffered == 0)
@@ -259,7 +261,7 @@ def test_a_new_group_begins_at_a_time_if_told_so(servers: LocalBroker) -> None:
         for start in ("earliest", between_ms, "latest"):
             got = Received()
             async with listening(servers, got, start=start, group=f"group-{start}") as consumer:
-                await until(lambda: sum(consumer.positions().values()) >= 2)  # noqa: B023
+                await until(lambda: sum(consumer.positions().values()) >= 2)
             looked.append(" ".join(got))
         for fault in faults:
             fault.end()
