@@ -42,6 +42,9 @@ REPLAY_RUN = "ROCKETPY_REPLAY_RUN"  # the run that replayed it
 
 # Requests that are messages, and replies to them.
 REPLY_TO_CLIENT = "REPLY_TO_CLIENT"  # the client that asked
+CORRELATION_ID = "CORRELATION_ID"  # which request it is, or to which it is the reply
+REQUEST_TTL = "TTL"  # for how many milliseconds the client waits for the reply
+MESSAGE_TYPE = "MSG_TYPE"  # of a reply: "reply"
 PUSH_REPLY_TIME = "PUSH_REPLY_TIME"  # when the broker handed the reply to that client
 
 # Storing.

@@ -50,13 +50,14 @@ class Caller:
             raise ServerUnreachableError(address, str(cause)) from cause
 
     async def tell(self, address: str, command: RemotingCommand) -> None:
-        """Send a request to which no answer is wanted.
+        """Send a request to which no answer is wanted; waits while the server does not read.
 
         Raises:
             ServerUnreachableError: there is no connection.
         """
         connection = self._open(address) or await self._connection(address)
         connection.send(command, command.body)
+        await connection.drained()
 
     def drop(self, address: str) -> None:
         """Close the connection to an address at once; the next request opens another."""

@@ -51,10 +51,13 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.address import ClusterAddressError
     from rocketpy.broker_core.client.errors import (
         AccessRefusedError,
+        ClientClosedError,
         FilterRefusedError,
         FolderOnlyError,
         MissingThereError,
         NoBrokerError,
+        NoReplyError,
+        OtherLoopError,
         ServerBusyError,
         ServerRefusedError,
     )
@@ -65,7 +68,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.nameserver.key_values import KeyValueFileError
     from rocketpy.broker_core.nameserver.settings import NameServerSettingError
     from rocketpy.broker_core.net.errors import ServerUnreachableError
-    from rocketpy.broker_core.net.loop_thread import ForeignLoopError
+    from rocketpy.broker_core.net.loop_thread import ForeignLoopError, WaitingInLoopError
     from rocketpy.broker_core.net.service import RefusedError
     from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
@@ -90,6 +93,7 @@ __all__ = [
     "ArgumentError",
     "BodyError",
     "ClassFilterError",
+    "ClientClosedError",
     "ClusterAddressError",
     "ColumnError",
     "ConfigError",
@@ -120,9 +124,11 @@ __all__ = [
     "NameRefusedError",
     "NameServerSettingError",
     "NoBrokerError",
+    "NoReplyError",
     "OffsetFormatError",
     "OffsetOutOfRangeError",
     "OptionError",
+    "OtherLoopError",
     "OtherStoreError",
     "OutputModeError",
     "PlotError",
@@ -155,6 +161,7 @@ __all__ = [
     "UnknownNameError",
     "UnreachableError",
     "UnsupportedStoreError",
+    "WaitingInLoopError",
 ]
 
 # Imported when first asked for: some of them need Spark.
@@ -164,6 +171,10 @@ _HOMES = {
     "RefusedError": "rocketpy.broker_core.net.service",
     "ClusterAddressError": "rocketpy.broker_core.client.address",
     "AccessRefusedError": "rocketpy.broker_core.client.errors",
+    "ClientClosedError": "rocketpy.broker_core.client.errors",
+    "NoReplyError": "rocketpy.broker_core.client.errors",
+    "OtherLoopError": "rocketpy.broker_core.client.errors",
+    "WaitingInLoopError": "rocketpy.broker_core.net.loop_thread",
     "FilterRefusedError": "rocketpy.broker_core.client.errors",
     "FolderOnlyError": "rocketpy.broker_core.client.errors",
     "MissingThereError": "rocketpy.broker_core.client.errors",
