@@ -14,7 +14,7 @@ import inspect
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -107,6 +107,11 @@ class PushConsumer:
         await self.close()
 
     @property
+    def client_id(self) -> str:
+        """How brokers call this client."""
+        return self._session.client_id
+
+    @property
     def queues(self) -> tuple[MessageQueue, ...]:
         """The queues that it reads now."""
         return tuple(sorted(self._member.held.readers))
@@ -123,6 +128,14 @@ class PushConsumer:
     async def start(self) -> None:
         """Join the group, and hand out messages from now on; as GroupMember.join()."""
         await self._member.join()
+
+    async def commit(self) -> None:
+        """Commit all that is done now; it happens by itself every few seconds."""
+        await self._member.held.commit()
+
+    async def reset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Read queues from other offsets on, those of them that it reads now; commit these."""
+        await self._member.held.reset(dict(offsets))
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
         """Let handlers end, commit, leave the group. Closing twice is fine."""
