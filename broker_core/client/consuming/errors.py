@@ -28,3 +28,14 @@ class GroupTakenError(RocketPyError):
             f"client {self.client_id} has a consumer of group {self.group!r} already: brokers "
             "cannot tell the two apart; close it, or connect once more"
         )
+
+
+class ForeignConsumerError(RocketPyError):
+    """Is raised in a forked child that uses a consumer of its parent."""
+
+    def __init__(self, what: str, owner: int) -> None:
+        super().__init__(what, owner)
+        self.what, self.owner = what, owner
+
+    def __str__(self) -> str:
+        return f"{self.what} belongs to process {self.owner}; make one after the fork"

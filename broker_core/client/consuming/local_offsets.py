@@ -13,7 +13,6 @@ from rocketpy.broker_core.errors import MetadataError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.bodies.offsets import ResetOffsets
 from rocketpy.broker_core.protocol.errors import BodyError
-from rocketpy.broker_core.storage.disk import Disk
 
 _NAME = "offsets.json"
 
@@ -26,8 +25,8 @@ def default_path(client_id: str, group: str) -> Path:
 class LocalOffsets:
     """The offsets of one group of one client, in a file."""
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
-        self.path, self._disk = path, disk or Disk()
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def load(self) -> dict[MessageQueue, int]:
         """Return where to read on; nothing, if there is no file.
@@ -46,5 +45,7 @@ class LocalOffsets:
 
     def save(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Replace all offsets; durable on return."""
+        from rocketpy.broker_core.storage.disk import Disk  # brings numpy: who broadcasts needs it
+
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._disk.replace(self.path, ResetOffsets(offset_table=dict(offsets)).encode())
+        Disk().replace(self.path, ResetOffsets(offset_table=dict(offsets)).encode())

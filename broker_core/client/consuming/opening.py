@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Collection
 from pathlib import Path
+from typing import TypedDict
 
 from rocketpy.broker_core.client.consuming.local_offsets import LocalOffsets, default_path
 from rocketpy.broker_core.client.consuming.offset_keeping import (
@@ -44,6 +45,32 @@ from rocketpy.broker_core.rebalance.catalogue import DEFAULT
 
 TOOLS_GROUP = "TOOLS_CONSUMER"  # of Apache's tools: each broker has it, and pulls leave no trace
 _INSTANCE = "DEFAULT"  # of Apache's broadcasting clients: their files outlive the process
+
+
+class ListenOptions(TypedDict, total=False):
+    """All that may be said of a push consumer besides group, topics and handler; see listen()."""
+
+    ordered: bool
+    broadcast: bool
+    start: Time
+    threads: int
+    batch: int | None
+    max_tries: int | None
+    suspend_s: float
+    strategy: str
+    limits: BufferLimits | None
+    offsets_path: str | os.PathLike[str] | None
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """All that may be said of a pull consumer besides group and topics; see consume()."""
+
+    queues: Collection[MessageQueue] | None
+    wanted: Wanted
+    start: Time
+    auto_commit: bool
+    strategy: str
+    limits: BufferLimits | None
 
 
 async def listen(

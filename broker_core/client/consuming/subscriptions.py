@@ -2,6 +2,8 @@
 
 S1  Brokers know tags by their hash only, so messages are looked at again here.
 S2  SQL is the broker's work alone.
+
+Filters bring numpy and pyarrow with them, so they are imported by who has one.
 """
 
 from __future__ import annotations
@@ -10,9 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
-from rocketpy.broker_core.filters.parser import parse
-from rocketpy.broker_core.filters.tags import TagFilter
-from rocketpy.broker_core.java_hash import string_hash
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
     EVERYTHING,
     SQL92,
@@ -32,6 +31,8 @@ class Sql:
     expression: str
 
     def __post_init__(self) -> None:
+        from rocketpy.broker_core.filters.parser import parse
+
         parse(self.expression)
 
 
@@ -48,8 +49,11 @@ class Subscription:
     _tags: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        is_sql = isinstance(self.wanted, Sql)
-        names = frozenset() if is_sql else TagFilter.parse(str(self.wanted)).names
+        names: frozenset[str] = frozenset()
+        if isinstance(self.wanted, str) and self.wanted.strip() != EVERYTHING:
+            from rocketpy.broker_core.filters.tags import TagFilter
+
+            names = TagFilter.parse(self.wanted).names
         object.__setattr__(self, "_tags", names)
 
     @property
@@ -75,10 +79,18 @@ class Subscription:
             topic=self.topic,
             sub_string=self.expression,
             tags=names,
-            codes=tuple(string_hash(name) for name in names),
+            codes=_codes(names),
             sub_version=self.version_ms,
             expression_type=self.expression_type,
         )
+
+
+def _codes(names: tuple[str, ...]) -> tuple[int, ...]:
+    if not names:
+        return ()
+    from rocketpy.broker_core.java_hash import string_hash
+
+    return tuple(string_hash(name) for name in names)
 
 
 Topics = str | Sequence[str] | Mapping[str, Wanted]

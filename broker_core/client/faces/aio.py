@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.errors import ClientClosedError, OtherLoopError
+from rocketpy.broker_core.client.faces.aio_consuming import AsyncConsuming
 from rocketpy.broker_core.client.faces.arguments import Body, MessageLike, draft_of, drafts_of
 from rocketpy.broker_core.client.parcels import (
     COMPRESS_OVER_BYTES,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.faces.arguments import MessageOptions
 
 
-class AsyncClient:
+class AsyncClient(AsyncConsuming):
     """A client of one cluster, for asyncio. Any number of tasks of one loop may use it."""
 
     def __init__(
@@ -50,6 +51,7 @@ class AsyncClient:
         hooks: Sequence[SendHook] = (),
     ) -> None:
         """Open nothing yet; programs call connect()."""
+        super().__init__()
         self.address, self._settings = address, settings
         self._checker, self._hooks = checker, hooks
         self._session: Session | None = None
@@ -230,7 +232,11 @@ class AsyncClient:
     # --- the end ----------------------------------------------------------------------------------
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
-        """Leave the cluster; sends that are in flight fail. Closing twice is fine."""
+        """Leave the cluster; sends that are in flight fail. Closing twice is fine.
+
+        Consumers are closed first; of pull consumers, what they gave last is not committed.
+        """
+        await self._close_consumers(timeout_s)
         self._is_closed = True
         session, self._session = self._session, None
         if self._transactions is not None:

@@ -19,6 +19,7 @@ from rocketpy.broker_core.client.errors import ClientClosedError
 from rocketpy.broker_core.client.faces import aio
 from rocketpy.broker_core.client.faces.aio import AsyncClient
 from rocketpy.broker_core.client.faces.arguments import Body, MessageLike
+from rocketpy.broker_core.client.faces.consuming import BlockingConsuming
 from rocketpy.broker_core.client.faces.process_loop import abandon, process_loop
 from rocketpy.broker_core.client.parcels import COMPRESS_OVER_BYTES, MOST_BYTES, PRODUCER_GROUP
 from rocketpy.broker_core.client.session import CLOSE_S
@@ -64,10 +65,10 @@ class _Engine:
             if loop.is_current:
                 loop.begin(closing)
             else:
-                loop.run(closing, timeout_s=2 * timeout_s + _MARGIN_S)
+                loop.run(closing, timeout_s=3 * timeout_s + _MARGIN_S)
 
 
-class Client:
+class Client(BlockingConsuming):
     """A client of one cluster that blocks. Any thread may use it; close it, or use `with`."""
 
     def __init__(self, make: Callable[[], AsyncClient]) -> None:
@@ -93,7 +94,11 @@ class Client:
     def run(self, work: Callable[[AsyncClient], Coroutine[Any, Any, _Result]]) -> _Result:
         """Return what a coroutine of the client of asyncio returns, or raise what it raises."""
         client = self._client()
-        return process_loop().run(work(client), timeout_s=None)
+
+        async def in_loop() -> _Result:
+            return await work(client)
+
+        return process_loop().run(in_loop(), timeout_s=None)
 
     def _client(self) -> AsyncClient:
         if self._engine.is_closed:
@@ -239,7 +244,10 @@ class Client:
     # --- the end ----------------------------------------------------------------------------------
 
     def close(self, *, timeout_s: float = CLOSE_S) -> None:
-        """Leave the cluster; sends that are in flight fail. Closing twice is fine."""
+        """Leave the cluster; sends that are in flight fail. Closing twice is fine.
+
+        Consumers are closed first; of pull consumers, what they gave last is not committed.
+        """
         self._engine.close(timeout_s)
 
 
