@@ -21,9 +21,11 @@ A cluster of RocketMQ, Apache's or ours, is reached through its name servers:
 
     with rocketpy.connect("ns1:9876;ns2:9876") as mq:       # `async with rocketpy.aio.connect(...)`
         mq.send("orders", b"1 euro", tags="paid", keys="o-1")
+        listener = mq.listen("billing", "orders", print)    # or: for message in mq.consumer(...)
 
     open, Store, StoreConfig                    the store: help(rocketpy.Store) has all it can do
     connect, Client, aio                        the client of clusters, blocking and for asyncio
+    Later, Sql, BufferLimits                    what handlers answer, what consumers want
     local_spark, register                       sessions
     local_broker                                a name server and brokers, for tests
     backfill, restore, send_back                jobs: into Delta and back; rows that failed
@@ -43,6 +45,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rocketpy import aio, errors
+    from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
+    from rocketpy.broker_core.client.consuming.subscriptions import Sql
+    from rocketpy.broker_core.client.consuming.verdicts import Later
     from rocketpy.broker_core.client.faces.blocking import Client, connect
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
@@ -59,9 +64,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BufferLimits",
     "Client",
     "LagListener",
+    "Later",
     "Metrics",
+    "Sql",
     "Store",
     "StoreConfig",
     "__version__",
@@ -82,9 +90,12 @@ __all__ = [
 # Imported when first asked for: the command line and Spark's look for data sources import this
 # module, and pyarrow takes a third of a second.
 _HOMES = {
+    "BufferLimits": "rocketpy.broker_core.client.consuming.process_queue",
     "Client": "rocketpy.broker_core.client.faces.blocking",
     "LagListener": "rocketpy.connector.lag",
+    "Later": "rocketpy.broker_core.client.consuming.verdicts",
     "Metrics": "rocketpy.connector.metrics",
+    "Sql": "rocketpy.broker_core.client.consuming.subscriptions",
     "Store": "rocketpy.broker_core.embedded",
     "StoreConfig": "rocketpy.broker_core.config",
     "backfill": "rocketpy.spark_jobs.backfill",
@@ -103,8 +114,8 @@ _MODULES = {
     "errors": "rocketpy.errors",
 }
 _WITHOUT_SPARK = (
-    *("Client", "Store", "StoreConfig", "__version__", "aio", "connect", "errors"),
-    *("local_broker", "open"),
+    *("BufferLimits", "Client", "Later", "Sql", "Store", "StoreConfig", "__version__", "aio"),
+    *("connect", "errors", "local_broker", "open"),
 )
 
 

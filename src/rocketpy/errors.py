@@ -49,6 +49,11 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.broker.faults import UnknownCodeError
     from rocketpy.broker_core.broker.settings import SettingError
     from rocketpy.broker_core.client.address import ClusterAddressError
+    from rocketpy.broker_core.client.consuming.errors import (
+        ForeignConsumerError,
+        GroupTakenError,
+        QueueNotHeldError,
+    )
     from rocketpy.broker_core.client.errors import (
         AccessRefusedError,
         ClientClosedError,
@@ -104,11 +109,13 @@ __all__ = [
     "FilterRefusedError",
     "FilterSyntaxError",
     "FolderOnlyError",
+    "ForeignConsumerError",
     "ForeignLoopError",
     "FrameError",
     "GroupNameError",
     "GroupNotFoundError",
     "GroupOnlineError",
+    "GroupTakenError",
     "HeaderError",
     "JobRefusedError",
     "KeyValueFileError",
@@ -134,6 +141,7 @@ __all__ = [
     "PlotError",
     "ProgressError",
     "QueueNotFoundError",
+    "QueueNotHeldError",
     "QueuesHeldError",
     "ReadOnlyStoreError",
     "RebalanceError",
@@ -195,6 +203,9 @@ _HOMES = {
     "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",
     "ClassFilterError": "rocketpy.broker_core.filters.class_filter",
     "ConfigError": "rocketpy.broker_core.config",
+    "ForeignConsumerError": "rocketpy.broker_core.client.consuming.errors",
+    "GroupTakenError": "rocketpy.broker_core.client.consuming.errors",
+    "QueueNotHeldError": "rocketpy.broker_core.client.consuming.errors",
     "DataLossError": "rocketpy.connector.data_loss",
     "JobRefusedError": "rocketpy.spark_jobs.backfill.errors",
     "OffsetFormatError": "rocketpy.connector.offsets",
