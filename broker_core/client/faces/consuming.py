@@ -117,11 +117,10 @@ class _OfOneProcess:
     def __init__(self, client: BlockingConsuming) -> None:
         self._client, self._pid = client, os.getpid()
 
-    def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+    def _run(self, work: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
         if self._pid != os.getpid():
-            work.close()
             raise ForeignConsumerError(repr(self), self._pid)
-        return self._client.run(lambda _: work)
+        return self._client.run(lambda _: work())
 
 
 class Listener(_OfOneProcess):
@@ -157,12 +156,12 @@ class Listener(_OfOneProcess):
 
     def commit(self) -> None:
         """Commit all that is done now; it happens by itself every few seconds."""
-        self._run(self._consumer.commit())
+        self._run(lambda: self._consumer.commit())
 
     def close(self, *, timeout_s: float = CLOSE_S) -> None:
         """Let handlers end, commit, leave the group. Closing twice is fine."""
         if self._pid == os.getpid() and not self._consumer.is_closed:
-            self._run(self._consumer.close(timeout_s=timeout_s))
+            self._run(lambda: self._consumer.close(timeout_s=timeout_s))
 
 
 class Consumer(_OfOneProcess):
@@ -201,12 +200,12 @@ class Consumer(_OfOneProcess):
         Raises:
             ClientClosedError: it is closed.
         """
-        return self._run(self._consumer.poll(timeout_s, most=most))
+        return self._run(lambda: self._consumer.poll(timeout_s, most=most))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """Yield messages without an end; one counts as done when the next is asked for."""
         while not self._consumer.is_closed:
-            yield self._run(self._consumer.__anext__())
+            yield self._run(lambda: self._consumer.__anext__())
 
     def positions(self) -> dict[MessageQueue, int]:
         """Return where the group reads on in each queue, with all that is done."""
@@ -214,7 +213,7 @@ class Consumer(_OfOneProcess):
 
     def commit(self) -> list[MessageQueue]:
         """Commit all that was given so far; return the queues whose broker did not take it."""
-        return self._run(self._consumer.commit())
+        return self._run(lambda: self._consumer.commit())
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
         """Read a queue on from an offset; what was pulled of it is forgotten.
@@ -222,29 +221,29 @@ class Consumer(_OfOneProcess):
         Raises:
             QueueNotHeldError: the queue is not one of those that it reads now.
         """
-        self._run(self._consumer.seek(queue, queue_offset))
+        self._run(lambda: self._consumer.seek(queue, queue_offset))
 
     def seek_to_time(self, queue: MessageQueue, time: Time) -> None:
         """Read a queue on from the first message stored at a time or later."""
-        self._run(self._consumer.seek_to_time(queue, milliseconds("time", time)))
+        self._run(lambda: self._consumer.seek_to_time(queue, milliseconds("time", time)))
 
     def seek_to_first(self, queue: MessageQueue) -> None:
         """Read a queue on from its first message."""
-        self._run(self._consumer.seek_to_first(queue))
+        self._run(lambda: self._consumer.seek_to_first(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
         """Read a queue on from its end."""
-        self._run(self._consumer.seek_to_end(queue))
+        self._run(lambda: self._consumer.seek_to_end(queue))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Give nothing of these queues until resume(); they stay this client's."""
-        self._run(self._consumer.pause(queues))
+        self._run(lambda: self._consumer.pause(queues))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Give messages of these queues again."""
-        self._run(self._consumer.resume(queues))
+        self._run(lambda: self._consumer.resume(queues))
 
     def close(self, *, is_done: bool = True) -> None:
         """Commit what is done, and leave the group; with `is_done` all that was given is done."""
         if self._pid == os.getpid() and not self._consumer.is_closed:
-            self._run(self._consumer.close(is_done=is_done))
+            self._run(lambda: self._consumer.close(is_done=is_done))

@@ -90,8 +90,10 @@ def test_in_order_what_fails_keeps_its_place(servers: LocalBroker, tmp_path: Pat
         return message.body != b"1" or message.reconsume_times == 2
 
     async def scenario() -> None:
-        more = {"ordered": True, "suspend_s": 0.01, "offsets_path": tmp_path / "offsets.json"}
-        async with listening(servers, handler, broadcast=True, **more):
+        path = tmp_path / "offsets.json"
+        async with listening(
+            servers, handler, broadcast=True, ordered=True, suspend_s=0.01, offsets_path=path
+        ):
             await until(lambda: "2" in tries)
 
     asyncio.run(scenario())

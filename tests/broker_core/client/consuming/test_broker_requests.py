@@ -16,7 +16,8 @@ from tests.broker_core.client.consuming.consumers import (
 )
 from tests.broker_core.client.consuming.test_push import Received
 
-from rocketpy.broker_core.client.cluster import Cluster, command_of
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.consuming.verdicts import Later
 from rocketpy.broker_core.local import LocalBroker
