@@ -153,11 +153,11 @@ class QueueReader:
         process = self.process
         if answer.is_moved:
             log.warning(
-                "%s has %d to %d, offset %d is not there: read on at %d",
-                *(self.queue, answer.first, answer.end, process.next_offset, answer.next_offset),
+                "%s, which has %d to %d, is read on at %d instead of %d: its broker says so",
+                *(self.queue, answer.first, answer.end, answer.next_offset, process.next_offset),
             )
         if answer.is_moved and answer.next_offset < process.next_offset:
-            self._replace(answer.next_offset)  # the queue has become shorter
+            self._replace(answer.next_offset)  # a queue that became shorter, or a reset
             return
         process.put(answer.messages, answer.next_offset)
         if answer.messages:

@@ -21,6 +21,7 @@ from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.consuming.push import PushConsumer
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.consuming.subscriptions import Sql
+from rocketpy.broker_core.client.errors import FilterRefusedError
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.errors import RebalanceError
 from rocketpy.broker_core.local import LocalBroker
@@ -194,6 +195,21 @@ def test_sql_is_the_brokers_work(servers: LocalBroker) -> None:
     asyncio.run(scenario())
     assert sorted(got) == ["7", "8", "9"]
     assert committed(servers) == 10
+
+
+def test_a_filter_that_a_broker_refuses_is_an_error_at_the_start(servers: LocalBroker) -> None:
+    make_topic(servers)
+
+    async def scenario() -> None:
+        async with listening(servers, Received(), {TOPIC: Sql("amount > 6")}):
+            pass
+
+    answer = "SUBSCRIPTION_PARSE_FAILED"
+    with (
+        servers.faults.refuse("CHECK_CLIENT_CONFIG", answer=answer),
+        pytest.raises(FilterRefusedError),
+    ):
+        asyncio.run(scenario())
 
 
 def test_a_consumer_reads_on_from_where_a_tool_says(servers: LocalBroker) -> None:
