@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import re
 import subprocess
 import sys
@@ -16,8 +18,11 @@ from tests.interop.sharing_consumer import SharingConsumer
 import rocketpy
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.client.consuming.offset_keeping import BrokerOffsets
+from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.groups import ClusterGroups
+from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.protocol.bodies.consuming import ConsumerRunningInfo
 from rocketpy.broker_core.protocol.requests.groups import GetConsumerRunningInfo
@@ -52,7 +57,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheBroker]:
 
 
 @pytest.fixture
-def mq(apache: ApacheBroker) -> Iterator[rocketpy.Client]:
+def mq(apache: ApacheBroker) -> Iterator[rocketpy.BlockingClient]:
     with rocketpy.connect(apache.namesrv_addr) as client:
         yield client
 
@@ -85,7 +90,7 @@ def numbers(count: int, *, first: int = 0) -> list[dict[str, object]]:
 
 
 def test_what_java_sends_comes_once_and_java_sees_it_committed(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str
 ) -> None:
     apache.tool.send(topic, numbers(50))
     apache.tool.send_batch(topic, numbers(50, first=50))
@@ -101,7 +106,7 @@ def test_what_java_sends_comes_once_and_java_sees_it_committed(
 
 @pytest.mark.parametrize("wanted", ["odd", rocketpy.Sql("number > 50 AND TAGS = 'odd'")])
 def test_filters_are_those_of_the_broker(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str, wanted: str | rocketpy.Sql
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str, wanted: str | rocketpy.Sql
 ) -> None:
     apache.tool.send(topic, numbers(100))
     least = 0 if isinstance(wanted, str) else 51
@@ -112,7 +117,7 @@ def test_filters_are_those_of_the_broker(
 
 
 def test_in_order_what_fails_comes_again_before_the_others(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str
 ) -> None:
     apache.tool.send(topic, numbers(80))
     got: dict[int, list[int]] = {}
@@ -134,7 +139,7 @@ def test_in_order_what_fails_comes_again_before_the_others(
 
 
 def test_what_fails_comes_again_and_then_is_a_dead_letter(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str
 ) -> None:
     apache.tool.send(topic, [{"body": b"bad"}, {"body": b"good"}])
     tries: list[tuple[bytes, int, str]] = []
@@ -158,7 +163,7 @@ def test_what_fails_comes_again_and_then_is_a_dead_letter(
 
 
 def test_two_consumers_share_the_queues_and_one_that_leaves_gives_them_back(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str
 ) -> None:
     first, second = Received(), Received()
     with mq.listen(topic, topic, first, start="earliest") as one:
@@ -198,7 +203,7 @@ threading.Event().wait()
 
 @pytest.mark.crash
 def test_messages_of_a_consumer_that_is_killed_come_to_the_other(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str
 ) -> None:
     apache.tool.send(topic, numbers(40))
     command = [sys.executable, "-c", STUCK, apache.namesrv_addr, topic]
@@ -217,7 +222,7 @@ def test_messages_of_a_consumer_that_is_killed_come_to_the_other(
 
 
 def test_a_java_consumer_and_one_of_ours_share_a_group(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str, tmp_path: Path
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str, tmp_path: Path
 ) -> None:
     ours = Received()
     with (
@@ -235,7 +240,7 @@ def test_a_java_consumer_and_one_of_ours_share_a_group(
 
 
 def test_java_goes_on_exactly_where_ours_stopped_and_ours_where_java_did(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str, tmp_path: Path
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str, tmp_path: Path
 ) -> None:
     ours = Received()
     apache.tool.send(topic, numbers(30))
@@ -252,7 +257,7 @@ def test_java_goes_on_exactly_where_ours_stopped_and_ours_where_java_did(
 
 
 def test_a_pull_consumer_polls_seeks_and_commits(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str
 ) -> None:
     apache.tool.send(topic, numbers(40))
     got: list[int] = []
@@ -271,7 +276,7 @@ def test_a_pull_consumer_polls_seeks_and_commits(
 
 
 def test_tools_see_a_consumer_and_move_it(
-    apache: ApacheBroker, mq: rocketpy.Client, topic: str
+    apache: ApacheBroker, mq: rocketpy.BlockingClient, topic: str
 ) -> None:
     apache.tool.send(topic, numbers(10))
     got = Received()
@@ -293,3 +298,17 @@ def test_tools_see_a_consumer_and_move_it(
         groups.move_to_time(topic, topic, 0)
         apache.tool.send(topic, numbers(8, first=10))  # ends held pulls: brokers tell with the next
         until(lambda: {*got.bodies[10:]} == {*map(str, range(18))})
+
+
+def test_the_first_commits_of_a_group_all_arrive(apache: ApacheBroker, topic: str) -> None:
+    async def scenario() -> None:
+        async with Session(apache.namesrv_addr) as session:
+            queues = (await session.route(topic)).readable()
+            for number in range(30):
+                calls = QueueCalls(session)
+                group = f"{topic}-{number}"
+                offsets = dict(zip(queues, itertools.count(1)))
+                assert await BrokerOffsets(group, calls).commit(offsets) == []
+                assert [await calls.committed(group, each) for each in queues] == [1, 2, 3, 4]
+
+    asyncio.run(scenario())

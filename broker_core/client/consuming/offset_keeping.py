@@ -5,6 +5,8 @@ K2  Only what changed is committed.
 K3  A commit begins after the one before it was answered. Brokers handle the requests of a client in
     several threads: of two on their way, the older might win. That is why pulls carry no commits,
     unlike those of Apache's clients: a pull may be handled after the last commit of a queue.
+K4  So do commits to one broker inside of one call: of two first ones of a group and a topic that
+    come at once, Apache's broker forgets one, though it answered both (seen with 5.5.0).
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from typing import Protocol
 from rocketpy.broker_core.client.consuming.local_offsets import LocalOffsets
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
 from rocketpy.broker_core.client.consuming.start import Look, StartFrom
+from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.net.errors import ServerUnreachableError
 
 log = logging.getLogger(__name__)
 
@@ -79,17 +83,28 @@ class BrokerOffsets:
         if last is not None:
             await asyncio.wait([last])
         changed = {queue: each for queue, each in offsets.items() if self._known.get(queue) != each}
-        asked = [self._calls.commit(self._group, queue, each) for queue, each in changed.items()]
-        failed = []
-        results = await asyncio.gather(*asked, return_exceptions=True)
-        for (queue, queue_offset), result in zip(changed.items(), results, strict=True):
-            if isinstance(result, RocketPyError):
-                log.warning("offset %d of %s is not committed: %s", queue_offset, queue, result)
+        by_broker: dict[str, list[MessageQueue]] = {}
+        for queue in changed:
+            by_broker.setdefault(queue.broker, []).append(queue)
+        told = await asyncio.gather(*(self._tell(each, changed) for each in by_broker.values()))
+        return [queue for failed in told for queue in failed]
+
+    async def _tell(
+        self, queues: list[MessageQueue], offsets: Mapping[MessageQueue, int]
+    ) -> list[MessageQueue]:
+        """Tell one broker, queue by queue; return those that it was not told."""
+        failed: list[MessageQueue] = []
+        for number, queue in enumerate(queues):
+            try:
+                await self._calls.commit(self._group, queue, offsets[queue])
+            except (NoBrokerError, ServerUnreachableError) as error:  # nor would it take the others
+                log.warning("offsets of %s are not committed: %s", queue.topic, error)
+                return failed + queues[number:]
+            except RocketPyError as error:
+                log.warning("offset %d of %s is not committed: %s", offsets[queue], queue, error)
                 failed.append(queue)
-            elif isinstance(result, BaseException):
-                raise result
             else:
-                self._known[queue] = queue_offset
+                self._known[queue] = offsets[queue]
         return failed
 
 

@@ -146,6 +146,18 @@ class PullConsumer:
         self._given = await self._take(most, time.monotonic() + timeout_s)
         return [each.message for each in self._given]
 
+    def finish(self, count: int) -> None:
+        """Take the first messages that poll() gave last as done."""
+        self._given, rest = self._given[:count], self._given[count:]
+        self._finish_given()
+        self._given = rest
+
+    def give_back(self, count: int) -> None:
+        """Take back the last messages that poll() gave last, as if it had not given them."""
+        first = len(self._given) - count
+        self._given, back = self._given[:first], self._given[first:]
+        self._ahead.extendleft(reversed(back))
+
     def __aiter__(self) -> PullConsumer:
         return self
 

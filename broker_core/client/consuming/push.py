@@ -225,7 +225,7 @@ class PushConsumer:
         self, process: ProcessQueue, messages: list[ReceivedMessage], verdict: Later | None
     ) -> None:
         """Do what the verdict says; then the messages are done, or wait to be tried again."""
-        if process.is_dropped:  # another has the queue, and gets them, too
+        if verdict is None or process.is_dropped:  # of a dropped queue another gets them, too
             process.done(messages)
             return
         found = outcomes(
@@ -246,7 +246,7 @@ class PushConsumer:
         kept = {each.queue_offset for each in again}
         process.done([each for each in messages if each.queue_offset not in kept])
         if again:
-            said_s = verdict.suspend_s if verdict is not None else None
+            said_s = verdict.suspend_s
             suspend_s = self._calling.suspend_s if said_s is None else said_s
             process.again(again, now_s + (_LOCAL_RETRY_S if failed else suspend_s))
 

@@ -1,4 +1,4 @@
-"""Consumers of the client that blocks: what Client has of them, and what it returns.
+"""Consumers of the client that blocks: what BlockingClient has of them, and what it returns.
 
 Handlers that are functions run in threads of their own, coroutine functions in the client's loop.
 A forked child cannot use a consumer of its parent.
@@ -7,6 +7,7 @@ A forked child cannot use a consumer of its parent.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -170,6 +171,8 @@ class Consumer(_OfOneProcess):
     def __init__(self, client: BlockingConsuming, consumer: PullConsumer) -> None:
         super().__init__(client)
         self._consumer = consumer
+        self._ahead: deque[ReceivedMessage] = deque()  # polled for who iterates, not given yet
+        self._iterated = 0  # given to who iterates, of the last poll
 
     def __repr__(self) -> str:
         return repr(self._consumer)
@@ -200,12 +203,33 @@ class Consumer(_OfOneProcess):
         Raises:
             ClientClosedError: it is closed.
         """
-        return self._run(lambda: self._consumer.poll(timeout_s, most=most))
+        return self._do(lambda: self._consumer.poll(timeout_s, most=most))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """Yield messages without an end; one counts as done when the next is asked for."""
         while not self._consumer.is_closed:
-            yield self._run(lambda: self._consumer.__anext__())
+            if self._ahead:
+                self._iterated += 1
+                yield self._ahead.popleft()
+            else:
+                self._ahead.extend(self._do(lambda: self._consumer.poll(POLL_S)))
+
+    def _do(self, work: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Do something in the loop, which first hears how far who iterates has come."""
+
+        async def told() -> _Result:
+            self._tell()
+            return await work()
+
+        return self._run(told)
+
+    def _tell(self) -> None:
+        """Say which messages of the last poll were iterated over; the last of them is in work."""
+        if self._ahead or self._iterated:
+            self._consumer.give_back(len(self._ahead))
+            self._consumer.finish(max(0, self._iterated - 1))
+            self._ahead.clear()
+            self._iterated = 0
 
     def positions(self) -> dict[MessageQueue, int]:
         """Return where the group reads on in each queue, with all that is done."""
@@ -213,7 +237,7 @@ class Consumer(_OfOneProcess):
 
     def commit(self) -> list[MessageQueue]:
         """Commit all that was given so far; return the queues whose broker did not take it."""
-        return self._run(lambda: self._consumer.commit())
+        return self._do(lambda: self._consumer.commit())
 
     def seek(self, queue: MessageQueue, queue_offset: int) -> None:
         """Read a queue on from an offset; what was pulled of it is forgotten.
@@ -221,29 +245,29 @@ class Consumer(_OfOneProcess):
         Raises:
             QueueNotHeldError: the queue is not one of those that it reads now.
         """
-        self._run(lambda: self._consumer.seek(queue, queue_offset))
+        self._do(lambda: self._consumer.seek(queue, queue_offset))
 
     def seek_to_time(self, queue: MessageQueue, time: Time) -> None:
         """Read a queue on from the first message stored at a time or later."""
-        self._run(lambda: self._consumer.seek_to_time(queue, milliseconds("time", time)))
+        self._do(lambda: self._consumer.seek_to_time(queue, milliseconds("time", time)))
 
     def seek_to_first(self, queue: MessageQueue) -> None:
         """Read a queue on from its first message."""
-        self._run(lambda: self._consumer.seek_to_first(queue))
+        self._do(lambda: self._consumer.seek_to_first(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
         """Read a queue on from its end."""
-        self._run(lambda: self._consumer.seek_to_end(queue))
+        self._do(lambda: self._consumer.seek_to_end(queue))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Give nothing of these queues until resume(); they stay this client's."""
-        self._run(lambda: self._consumer.pause(queues))
+        self._do(lambda: self._consumer.pause(queues))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Give messages of these queues again."""
-        self._run(lambda: self._consumer.resume(queues))
+        self._do(lambda: self._consumer.resume(queues))
 
     def close(self, *, is_done: bool = True) -> None:
         """Commit what is done, and leave the group; with `is_done` all that was given is done."""
         if self._pid == os.getpid() and not self._consumer.is_closed:
-            self._run(lambda: self._consumer.close(is_done=is_done))
+            self._do(lambda: self._consumer.close(is_done=is_done))
