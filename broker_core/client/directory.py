@@ -1,7 +1,7 @@
 """What name servers know, kept by a session: where the queues of topics are, and the brokers.
 
 N1  A name server that does not answer is passed over; the one that answered last is asked first.
-N2  While none answers, the routes that are known stay in use. See route_table.py.
+N2  While none answers, the routes that are known stay in use. See route_cache.py.
 N3  All who ask for a route at the same time share one request.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import NoBrokerError, good
-from rocketpy.broker_core.client.route_table import RouteTable
+from rocketpy.broker_core.client.route_cache import RouteCache
 from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.errors import RocketPyError, TopicNotFoundError
 from rocketpy.broker_core.net.errors import ServerUnreachableError
@@ -39,7 +39,7 @@ class Directory:
         """Ask nothing yet; `changed` is called when a route came."""
         self._address, self._ask, self._changed = address, ask, changed
         self._servers = list(address.name_servers)  # the one that answered last comes first
-        self._routes = RouteTable()
+        self._routes = RouteCache()
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
 
     async def route(self, topic: str, *, fresh: bool = False) -> TopicRoute:

@@ -24,7 +24,7 @@ A cluster of RocketMQ, Apache's or ours, is reached through its name servers:
         listener = mq.listen("billing", "orders", print)    # or: for message in mq.consumer(...)
 
     open, Store, StoreConfig                    the store: help(rocketpy.Store) has all it can do
-    connect, Client, aio                        the client of clusters, blocking and for asyncio
+    connect, BlockingClient, aio                the client of clusters, blocking and for asyncio
     Later, Sql, BufferLimits                    what handlers answer, what consumers want
     local_spark, register                       sessions
     local_broker                                a name server and brokers, for tests
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
     from rocketpy.broker_core.client.consuming.subscriptions import Sql
     from rocketpy.broker_core.client.consuming.verdicts import Later
-    from rocketpy.broker_core.client.faces.blocking import Client, connect
+    from rocketpy.broker_core.client.faces.blocking import BlockingClient, connect
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
     from rocketpy.broker_core.local import local_broker
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockingClient",
     "BufferLimits",
-    "Client",
     "LagListener",
     "Later",
     "Metrics",
@@ -91,7 +91,7 @@ __all__ = [
 # module, and pyarrow takes a third of a second.
 _HOMES = {
     "BufferLimits": "rocketpy.broker_core.client.consuming.process_queue",
-    "Client": "rocketpy.broker_core.client.faces.blocking",
+    "BlockingClient": "rocketpy.broker_core.client.faces.blocking",
     "LagListener": "rocketpy.connector.lag",
     "Later": "rocketpy.broker_core.client.consuming.verdicts",
     "Metrics": "rocketpy.connector.metrics",
@@ -114,8 +114,8 @@ _MODULES = {
     "errors": "rocketpy.errors",
 }
 _WITHOUT_SPARK = (
-    *("BufferLimits", "Client", "Later", "Sql", "Store", "StoreConfig", "__version__", "aio"),
-    *("connect", "errors", "local_broker", "open"),
+    *("BlockingClient", "BufferLimits", "Later", "Sql", "Store", "StoreConfig", "__version__"),
+    *("aio", "connect", "errors", "local_broker", "open"),
 )
 
 

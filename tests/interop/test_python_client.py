@@ -53,12 +53,12 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
 
 
 @pytest.fixture(scope="module")
-def mq(sides: Sides) -> Iterator[rocketpy.Client]:
+def mq(sides: Sides) -> Iterator[rocketpy.BlockingClient]:
     with rocketpy.connect(sides.namesrv_addr, timeout_s=30) as client:
         yield client
 
 
-def test_a_java_consumer_gets_what_was_sent(sides: Sides, mq: rocketpy.Client) -> None:
+def test_a_java_consumer_gets_what_was_sent(sides: Sides, mq: rocketpy.BlockingClient) -> None:
     small = mq.send(
         "plain", "grüße", tags="paid", keys=["k1", "k2"], properties={"region": "eu"}, flag=7
     )
@@ -74,7 +74,7 @@ def test_a_java_consumer_gets_what_was_sent(sides: Sides, mq: rocketpy.Client) -
 
 
 def test_filters_of_java_consumers_see_tags_and_properties(
-    sides: Sides, mq: rocketpy.Client
+    sides: Sides, mq: rocketpy.BlockingClient
 ) -> None:
     for number in range(6):
         tag, amount = ("paid", "open")[number % 2], str(number)
@@ -85,7 +85,9 @@ def test_filters_of_java_consumers_see_tags_and_properties(
     assert sorted(m["body"] for m in sides.java.got("sql-java", 2)) == ["4", "5"]
 
 
-def test_an_orderly_java_consumer_gets_each_key_in_order(sides: Sides, mq: rocketpy.Client) -> None:
+def test_an_orderly_java_consumer_gets_each_key_in_order(
+    sides: Sides, mq: rocketpy.BlockingClient
+) -> None:
     for number in range(40):
         mq.send("ordered", f"{number % 4}:{number}", sharding_key=f"customer-{number % 4}")
     mq.send_many(
@@ -101,7 +103,7 @@ def test_an_orderly_java_consumer_gets_each_key_in_order(sides: Sides, mq: rocke
         assert [int(n) for k, n in got if k == key] == [*range(int(key), 80, 4)]
 
 
-def test_batches_arrive_whole(sides: Sides, mq: rocketpy.Client) -> None:
+def test_batches_arrive_whole(sides: Sides, mq: rocketpy.BlockingClient) -> None:
     messages = [
         {"body": f"{number:03d}", "tags": "b", "keys": f"k{number}"} for number in range(300)
     ]
@@ -116,7 +118,9 @@ def test_batches_arrive_whole(sides: Sides, mq: rocketpy.Client) -> None:
         )
 
 
-def test_delayed_messages_arrive_not_before_their_time(sides: Sides, mq: rocketpy.Client) -> None:
+def test_delayed_messages_arrive_not_before_their_time(
+    sides: Sides, mq: rocketpy.BlockingClient
+) -> None:
     sides.java.listen("waiting-java", "waiting")
     begin_ms = time.time_ns() // 1_000_000
     mq.send("waiting", "level", delay_level=1)
@@ -151,7 +155,7 @@ def test_a_java_consumer_gets_committed_transactions_only(sides: Sides) -> None:
     assert sorted(asked) == ["open, done", "open, undone"]
 
 
-def test_java_replies_to_a_request_of_python(sides: Sides, mq: rocketpy.Client) -> None:
+def test_java_replies_to_a_request_of_python(sides: Sides, mq: rocketpy.BlockingClient) -> None:
     sides.java.answer("answer-java", "ask-java")
     assert mq.request("ask-java", "hello", timeout_s=60).body == b"HELLO"
 

@@ -53,7 +53,7 @@ def _sections() -> Iterator[str]:
         "Use it in `with`, or `close()` it. What `rocketpy.aio.connect` returns has the same "
         "names; there they are coroutines.\n"
     )
-    for name, member in _members(rocketpy.Client):
+    for name, member in _members(rocketpy.BlockingClient):
         if name != "run":
             yield _entry(f"mq.{name}", member)
     for name, member in _members(Transaction):

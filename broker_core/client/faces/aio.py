@@ -27,7 +27,7 @@ from rocketpy.broker_core.client.sending.requests import Requests
 from rocketpy.broker_core.client.sending.transactions import (
     AsyncTransaction,
     Checker,
-    Transactions,
+    ProducerTransactions,
 )
 from rocketpy.broker_core.client.session import CLOSE_S, Session
 from rocketpy.broker_core.metadata.names import check_group_name
@@ -57,7 +57,7 @@ class AsyncClient(AsyncConsuming):
         self._checker, self._hooks = checker, hooks
         self._session: Session | None = None
         self._producer: AsyncProducer | None = None
-        self._transactions: Transactions | None = None
+        self._transactions: ProducerTransactions | None = None
         self._requests: Requests | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
@@ -97,7 +97,7 @@ class AsyncClient(AsyncConsuming):
         if self._producer is None:
             self._producer = AsyncProducer(session, self._settings, hooks=self._hooks)
             # Brokers may ask for the transactions of another client of the group.
-            self._transactions = Transactions(self._producer, self._checker)
+            self._transactions = ProducerTransactions(self._producer, self._checker)
         return self._producer
 
     # --- sending ----------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class _Engine:
                 loop.run(closing, timeout_s=4 * timeout_s + _MARGIN_S)
 
 
-class Client(BlockingConsuming):
+class BlockingClient(BlockingConsuming):
     """A client of one cluster that blocks. Any thread may use it; close it, or use `with`."""
 
     def __init__(self, make: Callable[[], AsyncClient]) -> None:
@@ -80,7 +80,7 @@ class Client(BlockingConsuming):
     def __repr__(self) -> str:
         return repr(self._engine.client())
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> BlockingClient:
         return self
 
     def __exit__(
@@ -259,7 +259,7 @@ class Transaction:
     something else; the first of them counts.
     """
 
-    def __init__(self, client: Client, transaction: AsyncTransaction) -> None:
+    def __init__(self, client: BlockingClient, transaction: AsyncTransaction) -> None:
         self._client, self._transaction = client, transaction
 
     def __repr__(self) -> str:
@@ -312,7 +312,7 @@ def connect(
     most_in_flight_bytes: int = 64 << 20,
     checker: Checker | None = None,
     hooks: Sequence[SendHook] = (),
-) -> Client:
+) -> BlockingClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
     `group` is the producer group. A message is tried `tries` times, each for `timeout_s`; bodies of
@@ -325,7 +325,7 @@ def connect(
         ClusterAddressError: it is no address.
         GroupNameError: no group can have that name.
     """
-    return Client(
+    return BlockingClient(
         lambda: aio.connect(
             address,
             group=group,

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
+class SendTry:
     """One try to send messages to a queue: `receipts` and `error` come with its end."""
 
     group: str
@@ -30,14 +30,14 @@ class Sending:
 class SendHook(Protocol):
     """Is called in the loop: it must not wait. What it raises is logged, and changes nothing."""
 
-    def before(self, sending: Sending) -> None:
+    def before(self, sending: SendTry) -> None:
         """See what is about to be sent."""
 
-    def after(self, sending: Sending) -> None:
+    def after(self, sending: SendTry) -> None:
         """See what came of it."""
 
 
-def call_before(hooks: Sequence[SendHook], sending: Sending) -> None:
+def call_before(hooks: Sequence[SendHook], sending: SendTry) -> None:
     """Call all hooks with what is about to be sent."""
     for hook in hooks:
         try:
@@ -46,7 +46,7 @@ def call_before(hooks: Sequence[SendHook], sending: Sending) -> None:
             log.exception("the hook %r failed before a send", hook)
 
 
-def call_after(hooks: Sequence[SendHook], sending: Sending) -> None:
+def call_after(hooks: Sequence[SendHook], sending: SendTry) -> None:
     """Call all hooks with what came of it."""
     for hook in hooks:
         try:

@@ -31,7 +31,7 @@ from rocketpy.broker_core.client.parcels import (
 )
 from rocketpy.broker_core.client.queue_choice import BrokerFaults, QueueTurns, wanted
 from rocketpy.broker_core.client.routes import TopicRoute
-from rocketpy.broker_core.client.sending.hooks import SendHook, Sending, call_after, call_before
+from rocketpy.broker_core.client.sending.hooks import SendHook, SendTry, call_after, call_before
 from rocketpy.broker_core.client.sending.in_flight import InFlight
 from rocketpy.broker_core.client.session import Answering, Session
 from rocketpy.broker_core.errors import MessageRefusedError, RocketPyError
@@ -251,8 +251,8 @@ class AsyncProducer:
             call_after(self.hooks, replace(sending, receipts=receipts))
         return receipts
 
-    def _sending(self, queue: MessageQueue, parcel: _Parcel, number: int) -> Sending:
-        sending = Sending(
+    def _sending(self, queue: MessageQueue, parcel: _Parcel, number: int) -> SendTry:
+        sending = SendTry(
             group=self.settings.group,
             queue=queue,
             drafts=[message.draft for message in parcel.messages],

@@ -49,7 +49,7 @@ _OUTCOMES: Mapping[bool | None, int] = {
 }
 
 
-class Transactions:
+class ProducerTransactions:
     """The transactions of a producer. A part of its session; used in its loop."""
 
     def __init__(self, producer: AsyncProducer, checker: Checker | None = None) -> None:
@@ -167,7 +167,7 @@ class AsyncTransaction:
     something else; the first of them counts.
     """
 
-    def __init__(self, transactions: Transactions, topic: str, draft: MessageDraft,
+    def __init__(self, transactions: ProducerTransactions, topic: str, draft: MessageDraft,
                  select: Selector | None = None) -> None:  # fmt: skip
         self._transactions, self._topic, self._draft = transactions, topic, draft
         self._select = select

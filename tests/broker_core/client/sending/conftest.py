@@ -24,6 +24,6 @@ def fresh(servers: LocalBroker) -> LocalBroker:
 
 
 @pytest.fixture
-def mq(fresh: LocalBroker) -> Iterator[rocketpy.Client]:
+def mq(fresh: LocalBroker) -> Iterator[rocketpy.BlockingClient]:
     with rocketpy.connect(fresh.namesrv_addr) as client:
         yield client

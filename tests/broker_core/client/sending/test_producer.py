@@ -13,7 +13,7 @@ from tests.broker_core.client.sending.stored import bodies, stored
 
 import rocketpy
 from rocketpy import errors
-from rocketpy.broker_core.client.sending.hooks import Sending
+from rocketpy.broker_core.client.sending.hooks import SendTry
 from rocketpy.broker_core.client.sending.in_flight import InFlight
 from rocketpy.broker_core.intake.destination import queue_of
 from rocketpy.broker_core.local import LocalBroker
@@ -28,7 +28,9 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 # --- what is stored -------------------------------------------------------------------------------
 
 
-def test_a_message_is_stored_as_it_was_sent(fresh: LocalBroker, mq: rocketpy.Client) -> None:
+def test_a_message_is_stored_as_it_was_sent(
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
+) -> None:
     receipt = mq.send(
         "t", b"body", tags="paid", keys=["k1", "k2"], properties={"region": "eu"}, flag=7
     )
@@ -43,7 +45,7 @@ def test_a_message_is_stored_as_it_was_sent(fresh: LocalBroker, mq: rocketpy.Cli
 
 
 def test_a_large_body_travels_compressed_and_is_read_as_sent(
-    fresh: LocalBroker, mq: rocketpy.Client
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
 ) -> None:
     body = b"much of the same " * 1000
     mq.send("t", body)
@@ -58,42 +60,42 @@ def test_a_large_body_travels_compressed_and_is_read_as_sent(
     assert bodies(fresh, "t") == sorted([body, body * 20])
 
 
-def test_a_text_is_sent_as_utf8(fresh: LocalBroker, mq: rocketpy.Client) -> None:
+def test_a_text_is_sent_as_utf8(fresh: LocalBroker, mq: rocketpy.BlockingClient) -> None:
     mq.send("t", "schön")
     assert bodies(fresh, "t") == ["schön".encode()]
 
 
-def test_messages_in_turn_go_to_all_queues(mq: rocketpy.Client) -> None:
+def test_messages_in_turn_go_to_all_queues(mq: rocketpy.BlockingClient) -> None:
     receipts = [mq.send("t", b"x") for _ in range(4)]
     assert {str(receipt.queue) for receipt in receipts} == {
         *("t/broker-a:0", "t/broker-a:1", "t/broker-b:0", "t/broker-b:1"),
     }
 
 
-def test_a_sharding_key_has_one_queue(mq: rocketpy.Client) -> None:
+def test_a_sharding_key_has_one_queue(mq: rocketpy.BlockingClient) -> None:
     receipts = [mq.send("t", b"x", sharding_key="customer-7") for _ in range(4)]
     expected = ["broker-a:0", "broker-a:1", "broker-b:0", "broker-b:1"][queue_of("customer-7", 4)]
     assert {receipt.queue.key for receipt in receipts} == {expected}
     assert [receipt.queue_offset for receipt in receipts] == [0, 1, 2, 3]
 
 
-def test_a_selector_chooses_among_the_queues(mq: rocketpy.Client) -> None:
+def test_a_selector_chooses_among_the_queues(mq: rocketpy.BlockingClient) -> None:
     receipt = mq.send("t", b"x", select=lambda queues: queues[-1])
     assert str(receipt.queue) == "t/broker-b:1"
 
 
-def test_a_selector_that_invents_a_queue_is_refused(mq: rocketpy.Client) -> None:
+def test_a_selector_that_invents_a_queue_is_refused(mq: rocketpy.BlockingClient) -> None:
     with pytest.raises(errors.MessageRefusedError, match="one of the queues"):
         mq.send("t", b"x", select=lambda queues: queues[0]._replace(queue_id=99))
 
 
-def test_a_queue_that_is_not_there_is_refused(mq: rocketpy.Client) -> None:
+def test_a_queue_that_is_not_there_is_refused(mq: rocketpy.BlockingClient) -> None:
     with pytest.raises(errors.QueueNotFoundError, match="2"):
         mq.send("t", b"x", queue_id=2)
 
 
 def test_receipts_of_many_are_in_the_order_of_the_messages(
-    fresh: LocalBroker, mq: rocketpy.Client
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
 ) -> None:
     messages = [
         {"body": str(n), "sharding_key": f"s{n % 3}"} if n % 2 else str(n) for n in range(50)
@@ -107,7 +109,7 @@ def test_receipts_of_many_are_in_the_order_of_the_messages(
 
 
 def test_many_messages_of_a_key_are_in_order_over_batches(
-    fresh: LocalBroker, mq: rocketpy.Client
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
 ) -> None:
     messages = [{"body": b"%04d" % n + bytes(100_000), "sharding_key": "k"} for n in range(30)]
     mq.send_many("t", messages)  # three batches: one takes 1 MiB
@@ -116,7 +118,7 @@ def test_many_messages_of_a_key_are_in_order_over_batches(
 
 
 def test_delayed_and_empty_messages_may_be_among_many(
-    fresh: LocalBroker, mq: rocketpy.Client
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
 ) -> None:
     receipts = mq.send_many("t", [{"body": b"later", "delay_level": 3}, b"", b"now"])
     assert len(receipts) == 3
@@ -125,7 +127,7 @@ def test_delayed_and_empty_messages_may_be_among_many(
 
 @pytest.mark.parametrize("when", [{"delay_level": 1}, {"delay_s": 0.5}, {"deliver_at": 1}])
 def test_a_message_waits_for_its_time(
-    fresh: LocalBroker, mq: rocketpy.Client, when: dict[str, Any]
+    fresh: LocalBroker, mq: rocketpy.BlockingClient, when: dict[str, Any]
 ) -> None:
     mq.send("t", b"later", **when)
     while not bodies(fresh, "t"):  # the time limit of a test ends it
@@ -133,12 +135,14 @@ def test_a_message_waits_for_its_time(
     assert bodies(fresh, "t") == [b"later"]
 
 
-def test_two_times_to_wait_for_are_refused(mq: rocketpy.Client) -> None:
+def test_two_times_to_wait_for_are_refused(mq: rocketpy.BlockingClient) -> None:
     with pytest.raises(errors.MessageRefusedError, match="give one of them"):
         mq.send("t", b"x", delay_level=1, delay_s=1)
 
 
-def test_oneway_is_stored_though_nobody_says_so(fresh: LocalBroker, mq: rocketpy.Client) -> None:
+def test_oneway_is_stored_though_nobody_says_so(
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
+) -> None:
     mq.send_oneway("t", b"x", tags="a")
     while not stored(fresh, "t"):
         pass
@@ -158,23 +162,23 @@ def test_oneway_is_stored_though_nobody_says_so(fresh: LocalBroker, mq: rocketpy
     ],
 )
 def test_an_argument_of_the_wrong_kind_is_named(
-    mq: rocketpy.Client, arguments: dict[str, Any], word: str
+    mq: rocketpy.BlockingClient, arguments: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(errors.MessageRefusedError, match=word):
         mq.send("t", **arguments)
 
 
-def test_a_misspelt_name_in_a_dict_is_refused_with_a_hint(mq: rocketpy.Client) -> None:
+def test_a_misspelt_name_in_a_dict_is_refused_with_a_hint(mq: rocketpy.BlockingClient) -> None:
     with pytest.raises(errors.MessageRefusedError, match=r"message 1: .*is tags meant"):
         mq.send_many("t", [b"x", {"body": b"x", "tag": "a"}])
 
 
-def test_a_body_over_the_limit_is_refused_before_it_leaves(mq: rocketpy.Client) -> None:
+def test_a_body_over_the_limit_is_refused_before_it_leaves(mq: rocketpy.BlockingClient) -> None:
     with pytest.raises(errors.MessageRefusedError, match="4194304"):
         mq.send("t", bytes((4 << 20) + 1))
 
 
-def test_a_topic_of_rocketmq_itself_is_refused(mq: rocketpy.Client) -> None:
+def test_a_topic_of_rocketmq_itself_is_refused(mq: rocketpy.BlockingClient) -> None:
     with pytest.raises(errors.MessageRefusedError, match="RocketMQ's own"):
         mq.send("SCHEDULE_TOPIC_XXXX", b"x")
 
@@ -182,13 +186,13 @@ def test_a_topic_of_rocketmq_itself_is_refused(mq: rocketpy.Client) -> None:
 # --- when brokers fail ----------------------------------------------------------------------------
 
 
-def test_a_busy_broker_is_left_for_another(fresh: LocalBroker, mq: rocketpy.Client) -> None:
+def test_a_busy_broker_is_left_for_another(fresh: LocalBroker, mq: rocketpy.BlockingClient) -> None:
     with fresh.faults.be_busy(times=None):
         receipts = [mq.send("t", b"x") for _ in range(6)]
     assert {receipt.broker for receipt in receipts} == {"broker-b"}
 
 
-def test_a_broker_that_failed_is_avoided(fresh: LocalBroker, mq: rocketpy.Client) -> None:
+def test_a_broker_that_failed_is_avoided(fresh: LocalBroker, mq: rocketpy.BlockingClient) -> None:
     with fresh.faults.be_busy(times=None) as busy:
         for _ in range(10):
             mq.send("t", b"x")
@@ -197,14 +201,14 @@ def test_a_broker_that_failed_is_avoided(fresh: LocalBroker, mq: rocketpy.Client
 
 @pytest.mark.parametrize("answer", ["SYSTEM_ERROR", "TOPIC_NOT_EXIST", "NO_PERMISSION"])
 def test_a_refusal_of_one_broker_is_tried_at_another(
-    fresh: LocalBroker, mq: rocketpy.Client, answer: str
+    fresh: LocalBroker, mq: rocketpy.BlockingClient, answer: str
 ) -> None:
     with fresh.faults.refuse(SENDS, times=None, answer=answer):
         assert {mq.send("t", b"x").broker for _ in range(4)} == {"broker-b"}
 
 
 def test_a_refusal_that_no_broker_would_take_back_is_raised_at_once(
-    fresh: LocalBroker, mq: rocketpy.Client
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
 ) -> None:
     with fresh.faults.refuse(SENDS, times=None, answer="MESSAGE_ILLEGAL") as refused:
         with pytest.raises(errors.ServerRefusedError, match=r"broker-a.*MESSAGE_ILLEGAL.*smaller"):
@@ -212,13 +216,17 @@ def test_a_refusal_that_no_broker_would_take_back_is_raised_at_once(
         assert refused.happened == 1
 
 
-def test_a_fixed_queue_is_tried_again_where_it_is(fresh: LocalBroker, mq: rocketpy.Client) -> None:
+def test_a_fixed_queue_is_tried_again_where_it_is(
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
+) -> None:
     with fresh.faults.be_busy(times=2):
         receipt = mq.send("t", b"x", select=lambda queues: queues[0])
     assert receipt.broker == "broker-a"
 
 
-def test_a_dropped_connection_costs_no_message(fresh: LocalBroker, mq: rocketpy.Client) -> None:
+def test_a_dropped_connection_costs_no_message(
+    fresh: LocalBroker, mq: rocketpy.BlockingClient
+) -> None:
     with fresh.faults.drop_connection(SENDS, times=3):
         for number in range(20):
             mq.send("t", b"%02d" % number)
@@ -270,10 +278,10 @@ def test_hooks_see_every_try(fresh: LocalBroker) -> None:
     seen: list[tuple[str, int, str, bool]] = []
 
     class Hook:
-        def before(self, sending: Sending) -> None:
+        def before(self, sending: SendTry) -> None:
             seen.append(("before", sending.number, sending.queue.broker, False))
 
-        def after(self, sending: Sending) -> None:
+        def after(self, sending: SendTry) -> None:
             seen.append(("after", sending.number, sending.queue.broker, bool(sending.receipts)))
             raise ValueError("a hook that fails changes nothing")
 
@@ -309,11 +317,11 @@ def test_what_is_in_flight_never_passes_the_limit(fresh: LocalBroker) -> None:
     most: list[tuple[int, int]] = []
 
     class Watch:
-        def before(self, sending: Sending) -> None:
+        def before(self, sending: SendTry) -> None:
             del sending
             most.extend((limit.messages, limit.bytes) for limit in limits)
 
-        def after(self, sending: Sending) -> None:
+        def after(self, sending: SendTry) -> None:
             pass
 
     async def work() -> None:

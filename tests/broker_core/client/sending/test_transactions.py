@@ -1,4 +1,4 @@
-"""Transactions against brokers of ours: ends, check-backs, what is lost on the way."""
+"""ProducerTransactions against brokers of ours: ends, check-backs, what is lost on the way."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class _Kept:
     is_suspect: bool = False
 
 
-class RouteTable:
+class RouteCache:
     """The routes of a session. Used by one loop."""
 
     def __init__(self) -> None:

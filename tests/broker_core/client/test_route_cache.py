@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rocketpy.broker_core.client.route_table import FRESH_S, MISSING_S, UNUSED_S, RouteTable
+from rocketpy.broker_core.client.route_cache import FRESH_S, MISSING_S, UNUSED_S, RouteCache
 from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.protocol.bodies.routes import BrokerData, QueueData
 
@@ -13,7 +13,7 @@ def route(topic: str, broker: str = "a", *, port: int = 1, slave: int | None = N
 
 
 def test_a_route_is_used_as_long_as_it_is_not_suspected() -> None:
-    table, told = RouteTable(), route("t")
+    table, told = RouteCache(), route("t")
     assert table.use("t", 0) is None
     table.put(told, 0)
     assert table.use("t", 1000) is told
@@ -23,7 +23,7 @@ def test_a_route_is_used_as_long_as_it_is_not_suspected() -> None:
 
 
 def test_only_routes_with_a_suspected_broker_are_asked_for_again() -> None:
-    table = RouteTable()
+    table = RouteCache()
     table.put(route("t", "a"), 0)
     table.put(route("u", "b"), 0)
     table.suspect("b")
@@ -32,14 +32,14 @@ def test_only_routes_with_a_suspected_broker_are_asked_for_again() -> None:
 
 
 def test_a_route_is_due_after_thirty_seconds() -> None:
-    table = RouteTable()
+    table = RouteCache()
     table.put(route("t"), 100)
     assert table.due((), 100 + FRESH_S - 0.1) == []
     assert table.due((), 100 + FRESH_S) == ["t"]
 
 
 def test_a_topic_that_somebody_needs_is_due_at_once_and_never_forgotten() -> None:
-    table = RouteTable()
+    table = RouteCache()
     assert table.due(("t",), 0) == ["t"]
     table.put(route("t"), 0)
     assert table.due(("t",), 2 * UNUSED_S) == ["t"]
@@ -47,7 +47,7 @@ def test_a_topic_that_somebody_needs_is_due_at_once_and_never_forgotten() -> Non
 
 
 def test_a_topic_that_nobody_uses_is_forgotten_with_its_brokers() -> None:
-    table = RouteTable()
+    table = RouteCache()
     table.put(route("t"), 0)
     table.use("t", 100)
     assert table.due((), 100 + UNUSED_S) == []
@@ -56,7 +56,7 @@ def test_a_topic_that_nobody_uses_is_forgotten_with_its_brokers() -> None:
 
 
 def test_a_missing_topic_keeps_its_route_for_a_while() -> None:
-    table, told = RouteTable(), route("t")
+    table, told = RouteCache(), route("t")
     assert table.note_missing("t", 0) is None
     table.put(told, 0)
     assert table.note_missing("t", MISSING_S - 1) is told
@@ -66,7 +66,7 @@ def test_a_missing_topic_keeps_its_route_for_a_while() -> None:
 
 
 def test_without_name_servers_a_suspected_route_is_used_again() -> None:
-    table, told = RouteTable(), route("t")
+    table, told = RouteCache(), route("t")
     table.put(told, 0)
     table.suspect("a")
     table.note_unanswered("t", 50)
@@ -75,7 +75,7 @@ def test_without_name_servers_a_suspected_route_is_used_again() -> None:
 
 
 def test_the_newest_address_of_a_broker_counts() -> None:
-    table = RouteTable()
+    table = RouteCache()
     table.put(route("t", port=1), 0)
     table.put(route("u", port=2), 10)
     assert table.addresses("a") == {0: "a:2"}
@@ -84,7 +84,7 @@ def test_the_newest_address_of_a_broker_counts() -> None:
 
 
 def test_slaves_are_servers_only_if_wanted() -> None:
-    table = RouteTable()
+    table = RouteCache()
     table.put(route("t", slave=9), 0)
     assert table.servers(with_slaves=False) == ["a:1"]
     assert table.servers(with_slaves=True) == ["a:1", "a:9"]
