@@ -56,7 +56,7 @@ class Directory:
         due = self._routes.due(needed, _now_s())
         for failed in await asyncio.gather(*map(self._fetch, due), return_exceptions=True):
             if isinstance(failed, RocketPyError):
-                log.warning("a route cannot be had: %s", failed)
+                log.info("a route cannot be had: %s", failed)
             elif isinstance(failed, BaseException):
                 raise failed
 

@@ -4,6 +4,7 @@ T1  A route is due when it is 30 s old and its topic is in use; a suspected one 
 T2  What name servers do not tell any more is kept for a while: a broker that restarts takes its
     topics away for a moment, and those who send should wait for it, not fail.
 T3  A topic that nobody asks for any more is forgotten, and so are brokers without topics.
+T4  A topic that is needed and not known is asked for each 5 s.
 
 Plain values, no I/O; times are seconds of a steady clock, handed in.
 """
@@ -19,6 +20,7 @@ from rocketpy.broker_core.protocol.bodies.routes import BrokerData
 FRESH_S = 30.0  # as Apache's client asks
 MISSING_S = 120.0  # as long as Apache's name server takes to notice that a broker is gone
 UNUSED_S = 600.0
+UNKNOWN_S = 5.0
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class RouteCache:
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
         self._brokers: dict[str, BrokerData] = {}
+        self._unknown: dict[str, float] = {}  # when a topic was asked for in vain
 
     def use(self, topic: str, now_s: float) -> TopicRoute | None:
         """Return the route of a topic if it can be used as it is; the topic counts as used."""
@@ -55,17 +58,20 @@ class RouteCache:
         known = self._kept.get(route.topic)
         used_s = now_s if known is None else known.used_s
         self._kept[route.topic] = _Kept(route, now_s, now_s, used_s)
+        self._unknown.pop(route.topic, None)
         self._find_brokers()
 
     def note_missing(self, topic: str, now_s: float) -> TopicRoute | None:
         """Take up that name servers do not know a topic; return its last route while T2 holds."""
         kept = self._kept.get(topic)
         if kept is None:
+            self._unknown[topic] = now_s
             return None
         if now_s - kept.told_s < MISSING_S:
             kept.asked_s = now_s
             return kept.route
         del self._kept[topic]
+        self._unknown[topic] = now_s
         self._find_brokers()
         return None
 
@@ -74,6 +80,8 @@ class RouteCache:
         kept = self._kept.get(topic)
         if kept is not None:
             kept.asked_s, kept.is_suspect = now_s, False
+        else:
+            self._unknown[topic] = now_s
 
     def suspect(self, broker: str) -> None:
         """Have all routes with a broker asked for again: it does not answer."""
@@ -96,7 +104,12 @@ class RouteCache:
         if unused:
             self._find_brokers()
         old = [topic for topic, kept in self._kept.items() if now_s - kept.asked_s >= FRESH_S]
-        return [*old, *(topic for topic in in_use if topic not in self._kept)]
+        self._unknown = {each: at_s for each, at_s in self._unknown.items() if each in in_use}
+        return old + [
+            topic
+            for topic in in_use
+            if topic not in self._kept and now_s - self._unknown.get(topic, -UNKNOWN_S) >= UNKNOWN_S
+        ]
 
     def addresses(self, broker: str) -> Mapping[int, str] | None:
         """Return the addresses of a broker by their ids; None if no route has it."""

@@ -331,6 +331,8 @@ class AsyncProducer:
         return [*alone, *free, *batches.values()]
 
     def _written(self, topic: str, draft: MessageDraft) -> WrittenMessage:
+        if not isinstance(topic, str):
+            raise MessageRefusedError(f"topic={topic!r}"[:80], "give a str")
         refuse_system_topic(topic)
         return WrittenMessage.of(draft, self.settings.most_bytes)
 

@@ -1,6 +1,12 @@
 from __future__ import annotations
 
-from rocketpy.broker_core.client.route_cache import FRESH_S, MISSING_S, UNUSED_S, RouteCache
+from rocketpy.broker_core.client.route_cache import (
+    FRESH_S,
+    MISSING_S,
+    UNKNOWN_S,
+    UNUSED_S,
+    RouteCache,
+)
 from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.protocol.bodies.routes import BrokerData, QueueData
 
@@ -44,6 +50,16 @@ def test_a_topic_that_somebody_needs_is_due_at_once_and_never_forgotten() -> Non
     table.put(route("t"), 0)
     assert table.due(("t",), 2 * UNUSED_S) == ["t"]
     assert table.last_known("t") is not None
+
+
+def test_a_topic_that_nobody_knows_is_asked_for_now_and_then() -> None:
+    table = RouteCache()
+    table.note_missing("t", 10)
+    assert table.due(("t",), 10 + UNKNOWN_S - 0.1) == []
+    assert table.due(("t",), 10 + UNKNOWN_S) == ["t"]
+    table.note_unanswered("t", 20)
+    assert table.due(("t",), 20) == []
+    assert table.due((), 20) == []
 
 
 def test_a_topic_that_nobody_uses_is_forgotten_with_its_brokers() -> None:
