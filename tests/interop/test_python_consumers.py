@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
 import subprocess
 import sys
@@ -301,14 +300,18 @@ def test_tools_see_a_consumer_and_move_it(
 
 
 def test_the_first_commits_of_a_group_all_arrive(apache: ApacheBroker, topic: str) -> None:
+    names = [f"{topic}-{number}" for number in range(30)]
+    with Cluster(apache.namesrv_addr) as cluster:
+        for name in names:
+            ClusterGroups(cluster).create(name)
+
     async def scenario() -> None:
         async with Session(apache.namesrv_addr) as session:
+            calls = QueueCalls(session)
             queues = (await session.route(topic)).readable()
-            for number in range(30):
-                calls = QueueCalls(session)
-                group = f"{topic}-{number}"
-                offsets = dict(zip(queues, itertools.count(1)))
-                assert await BrokerOffsets(group, calls).commit(offsets) == []
-                assert [await calls.committed(group, each) for each in queues] == [1, 2, 3, 4]
+            offsets = dict(zip(queues, (1, 2, 3, 4), strict=True))
+            for name in names:
+                assert await BrokerOffsets(name, calls).commit(offsets) == []
+                assert [await calls.committed(name, each) for each in queues] == [1, 2, 3, 4]
 
     asyncio.run(scenario())
