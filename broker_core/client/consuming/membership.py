@@ -89,14 +89,17 @@ class GroupMember:
             ServerUnreachableError: no name server answers.
             FilterRefusedError: a broker does not understand a filter.
         """
-        others = (each for each in self.session.parts if isinstance(each, GroupMember))
-        if self.terms.group in {each.terms.group for each in others}:
-            raise GroupTakenError(self.terms.group, self.session.client_id)
+        self._refuse_twin()
         routes = await self._balancer.find_topics()
         await self._check_filters(routes)
+        self._refuse_twin()  # it may have come meanwhile
         self.session.register(self)
-        await self.session.beat()
-        await self._balancer.balance()
+        try:
+            await self.session.beat()
+            await self._balancer.balance()
+        except BaseException:
+            await self.leave(0)
+            raise
         group = self.terms.group
         self._balancing = self.session.run(self._balancer.run(), f"balancing of {group}")
         self._tasks = [self.session.run(self.held.keep_committing(), f"commits of {group}")]
@@ -114,6 +117,11 @@ class GroupMember:
         ended = await self.held.close(timeout_s)
         await self.session.unregister(self)
         return ended
+
+    def _refuse_twin(self) -> None:
+        others = (each for each in self.session.parts if isinstance(each, GroupMember))
+        if self.terms.group in {each.terms.group for each in others}:
+            raise GroupTakenError(self.terms.group, self.session.client_id)
 
     async def _check_filters(self, routes: Collection[TopicRoute]) -> None:
         calls = QueueCalls(self.session)

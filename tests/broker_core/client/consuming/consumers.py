@@ -11,6 +11,7 @@ from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.consuming.opening import listen
 from rocketpy.broker_core.client.consuming.push import Handler, PushConsumer
 from rocketpy.broker_core.client.consuming.subscriptions import Topics
+from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.client.topics import ClusterTopics
@@ -23,6 +24,11 @@ PATIENCE_S = 60.0  # of tests that wait for something; nothing is measured by it
 def make_topic(servers: LocalBroker, topic: str = TOPIC, queues: int = 2) -> None:
     with Cluster(servers.namesrv_addr) as cluster:
         ClusterTopics(cluster).create(topic, queues=queues)
+
+
+def make_group(servers: LocalBroker, group: str = GROUP) -> None:
+    with Cluster(servers.namesrv_addr) as cluster:
+        ClusterGroups(cluster).create(group)
 
 
 def send(servers: LocalBroker, bodies: Iterable[str], topic: str = TOPIC, **more: Any) -> None:
