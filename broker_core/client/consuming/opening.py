@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TypedDict
 
+from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES
 from rocketpy.broker_core.client.consuming.local_offsets import LocalOffsets, default_path
 from rocketpy.broker_core.client.consuming.offset_keeping import (
     BrokerOffsets,
@@ -19,7 +20,6 @@ from rocketpy.broker_core.client.consuming.pull import PullConsumer
 from rocketpy.broker_core.client.consuming.pulls import (
     HELD_LATE_S,
     HELD_S,
-    MOST_MESSAGES,
     Pull,
     PullAnswer,
     pull_answer,

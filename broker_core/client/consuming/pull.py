@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import NamedTuple
 
+from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES, POLL_S
 from rocketpy.broker_core.client.consuming.errors import QueueNotHeldError
 from rocketpy.broker_core.client.consuming.holding import HeldQueues
 from rocketpy.broker_core.client.consuming.membership import GroupMember
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
 from rocketpy.broker_core.client.consuming.process_queue import ProcessQueue
-from rocketpy.broker_core.client.consuming.pulls import MOST_MESSAGES
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
 from rocketpy.broker_core.client.consuming.reading import QueueReader
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
@@ -28,8 +28,6 @@ from rocketpy.broker_core.client.consuming.terms import GroupTerms
 from rocketpy.broker_core.client.errors import ClientClosedError
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.message_queue import MessageQueue
-
-POLL_S = 5.0
 
 
 class OnlyWhenAsked:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage, read_messages
 from rocketpy.broker_core.client.consuming.subscriptions import Subscription
 from rocketpy.broker_core.client.errors import refusal
@@ -23,7 +24,6 @@ from rocketpy.broker_core.protocol.requests.reading import (
     PullMessageAnswer,
 )
 
-MOST_MESSAGES = 32  # asked for at once: what a default Apache broker gives
 MOST_BYTES = 4 << 20
 HELD_S = 15.0  # how long a broker waits for messages, as Apache's push consumer asks
 HELD_LATE_S = 30.0  # after which a held pull is lost: brokers may look only every 5 s

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
+from rocketpy.broker_core.client.consuming.defaults import CLOSE_S
 from rocketpy.broker_core.client.consuming.handler_threads import HandlerThreads
 from rocketpy.broker_core.client.consuming.membership import GroupMember
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
@@ -45,7 +46,6 @@ from rocketpy.broker_core.protocol.requests.reading import ConsumeDirectly
 
 log = logging.getLogger(__name__)
 
-CLOSE_S = 30.0
 _LOCAL_RETRY_S = (
     5.0  # after which what could not be sent back is tried again here, as Apache has it
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES
 from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
-from rocketpy.broker_core.client.consuming.pulls import MOST_MESSAGES
 from rocketpy.broker_core.client.consuming.shares import client_strategy
 from rocketpy.broker_core.client.consuming.start import Look, StartFrom
 from rocketpy.broker_core.client.consuming.subscriptions import Subscription

@@ -7,9 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rocketpy.broker_core.client.consuming import opening
-from rocketpy.broker_core.client.consuming.pulls import MOST_MESSAGES
-from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
+from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES
 from rocketpy.broker_core.moments import Time, milliseconds
 from rocketpy.broker_core.protocol.bodies.heartbeats import EVERYTHING
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.consuming.pull import PullConsumer
     from rocketpy.broker_core.client.consuming.pulls import PullAnswer
     from rocketpy.broker_core.client.consuming.push import Handler, PushConsumer
+    from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
     from rocketpy.broker_core.client.consuming.subscriptions import Topics, Wanted
     from rocketpy.broker_core.client.session import Session
     from rocketpy.broker_core.message_queue import MessageQueue
@@ -39,6 +38,12 @@ class AsyncConsuming:
     def session(self) -> Session:
         """The connections of this client."""
         raise NotImplementedError
+
+    @property
+    def _queue_calls(self) -> QueueCalls:
+        from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
+
+        return QueueCalls(self.session)
 
     async def listen(
         self,
@@ -65,6 +70,8 @@ class AsyncConsuming:
             ServerUnreachableError: no name server answers.
             FilterRefusedError: a broker does not understand a filter.
         """
+        from rocketpy.broker_core.client.consuming import opening  # many only send
+
         consumer = await opening.listen(self.session, group, topics, handler, **options)
         self._keep(consumer, lambda timeout_s: consumer.close(timeout_s=timeout_s))
         return consumer
@@ -81,6 +88,8 @@ class AsyncConsuming:
         Raises:
             as listen(); and TopicNotFoundError: there is no topic of the queues.
         """
+        from rocketpy.broker_core.client.consuming import opening
+
         consumer = await opening.consume(self.session, group, topics, **options)
         self._keep(consumer, lambda _: consumer.close(is_done=False))
         return consumer
@@ -111,22 +120,24 @@ class AsyncConsuming:
         Raises:
             NoBrokerError, ServerUnreachableError, ServerRefusedError
         """
+        from rocketpy.broker_core.client.consuming import opening
+
         return await opening.pull_at(
             self.session, queue, queue_offset, most=most, wanted=wanted, wait_s=wait_s
         )
 
     async def queue_range(self, queue: MessageQueue) -> tuple[int, int]:
         """Return the first offset of a queue, and its end."""
-        calls = QueueCalls(self.session)
+        calls = self._queue_calls
         return await calls.first(queue), await calls.end(queue)
 
     async def offset_at(self, queue: MessageQueue, time: Time) -> int:
         """Return the offset of the first message of a queue stored at a time or later."""
-        return await QueueCalls(self.session).by_time(queue, milliseconds("time", time))
+        return await self._queue_calls.by_time(queue, milliseconds("time", time))
 
     async def committed(self, group: str, queue: MessageQueue) -> int | None:
         """Return where a group reads on in a queue; None if it never committed."""
-        return await QueueCalls(self.session).committed(group, queue)
+        return await self._queue_calls.committed(group, queue)
 
     # --- the end ----------------------------------------------------------------------------------
 

@@ -12,10 +12,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rocketpy.broker_core.client.consuming.defaults import CLOSE_S, MOST_MESSAGES, POLL_S
 from rocketpy.broker_core.client.consuming.errors import ForeignConsumerError
-from rocketpy.broker_core.client.consuming.pull import POLL_S
-from rocketpy.broker_core.client.consuming.pulls import MOST_MESSAGES
-from rocketpy.broker_core.client.consuming.push import CLOSE_S
 from rocketpy.broker_core.moments import Time, milliseconds
 from rocketpy.broker_core.protocol.bodies.heartbeats import EVERYTHING
 
