@@ -115,7 +115,7 @@ class Session:
     # --- parts ------------------------------------------------------------------------------------
 
     @property
-    def parts(self) -> list[Part]:
+    def registered(self) -> list[Part]:
         """The parts that use it now."""
         return [part for part, _ in self._parts]
 

@@ -17,7 +17,7 @@ from tests.interop.sharing_consumer import SharingConsumer
 import rocketpy
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
-from rocketpy.broker_core.client.consuming.offset_keeping import BrokerOffsets
+from rocketpy.broker_core.client.consuming.offset_keeping import RemoteOffsets
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.groups import ClusterGroups
@@ -311,7 +311,7 @@ def test_the_first_commits_of_a_group_all_arrive(apache: ApacheBroker, topic: st
             queues = (await session.route(topic)).readable()
             offsets = dict(zip(queues, (1, 2, 3, 4), strict=True))
             for name in names:
-                assert await BrokerOffsets(name, calls).commit(offsets) == []
+                assert await RemoteOffsets(name, calls).commit(offsets) == []
                 assert [await calls.committed(name, each) for each in queues] == [1, 2, 3, 4]
 
     asyncio.run(scenario())

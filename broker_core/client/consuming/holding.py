@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping, start_of
 from rocketpy.broker_core.client.consuming.process_queue import ProcessQueue
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
-from rocketpy.broker_core.client.consuming.reading import QueueReader
+from rocketpy.broker_core.client.consuming.reading import QueuePuller
 from rocketpy.broker_core.client.consuming.terms import GroupTerms
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.errors import RocketPyError
@@ -38,12 +38,12 @@ class HeldQueues:
         terms: GroupTerms,
         keeping: OffsetKeeping,
         *,
-        arrived: Callable[[QueueReader], None],
+        arrived: Callable[[QueuePuller], None],
     ) -> None:
         self._session, self._terms, self._keeping, self._arrived = session, terms, keeping, arrived
         self._calls = QueueCalls(session)
-        self.readers: dict[MessageQueue, QueueReader] = {}
-        self._leaving: dict[MessageQueue, QueueReader] = {}
+        self.readers: dict[MessageQueue, QueuePuller] = {}
+        self._leaving: dict[MessageQueue, QueuePuller] = {}
         self._handing_over: set[asyncio.Task[None]] = set()
 
     # --- taking up and handing over ---------------------------------------------------------------
@@ -67,7 +67,7 @@ class HeldQueues:
         process = ProcessQueue(
             queue, start, limits=self._terms.limits, is_orderly=self._terms.is_orderly
         )
-        reader = QueueReader(self._session, self._terms, process, arrived=self._arrived)
+        reader = QueuePuller(self._session, self._terms, process, arrived=self._arrived)
         reader.locked_s = locked_s if self._terms.is_locking else None
         self.readers[queue] = reader
         reader.start()
@@ -91,11 +91,11 @@ class HeldQueues:
             task.add_done_callback(self._handing_over.discard)
         self._share_limits()
 
-    async def _hand_over_when_idle(self, reader: QueueReader) -> None:
+    async def _hand_over_when_idle(self, reader: QueuePuller) -> None:
         await reader.wait_until_idle()
         await self._hand_over([reader])
 
-    async def _hand_over(self, readers: list[QueueReader]) -> None:
+    async def _hand_over(self, readers: list[QueuePuller]) -> None:
         """Commit and unlock; broker by broker one request for all locks."""
         for reader in readers:
             reader.process.drop()

@@ -14,7 +14,7 @@ from rocketpy.broker_core.client.consuming.errors import GroupTakenError
 from rocketpy.broker_core.client.consuming.holding import HeldQueues
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
-from rocketpy.broker_core.client.consuming.reading import QueueReader
+from rocketpy.broker_core.client.consuming.reading import QueuePuller
 from rocketpy.broker_core.client.consuming.running_info import running_info
 from rocketpy.broker_core.client.consuming.subscriptions import Sql
 from rocketpy.broker_core.client.consuming.terms import GroupTerms
@@ -39,7 +39,7 @@ from rocketpy.broker_core.protocol.requests.offsets import GetConsumerStatus, Re
 _BALANCED_S = 3.0  # how long leaving waits for queues that change hands now
 
 
-class GroupMember:
+class GroupClient:
     """This client as one of a group. A part of a session; used in its loop."""
 
     def __init__(
@@ -48,7 +48,7 @@ class GroupMember:
         terms: GroupTerms,
         keeping: OffsetKeeping,
         *,
-        arrived: Callable[[QueueReader], None],
+        arrived: Callable[[QueuePuller], None],
         handlers: Mapping[int, Answering] | None = None,
     ) -> None:
         """Tell nobody yet; `handlers` answer what brokers ask beside what is answered here."""
@@ -119,7 +119,7 @@ class GroupMember:
         return ended
 
     def _refuse_twin(self) -> None:
-        others = (each for each in self.session.parts if isinstance(each, GroupMember))
+        others = (each for each in self.session.registered if isinstance(each, GroupClient))
         if self.terms.group in {each.terms.group for each in others}:
             raise GroupTakenError(self.terms.group, self.session.client_id)
 

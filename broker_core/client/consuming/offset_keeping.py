@@ -18,7 +18,7 @@ from typing import Protocol
 
 from rocketpy.broker_core.client.consuming.local_offsets import LocalOffsets
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
-from rocketpy.broker_core.client.consuming.start import Look, StartFrom
+from rocketpy.broker_core.client.consuming.start import StartFrom, StartPoint
 from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -49,14 +49,14 @@ async def start_of(
     if committed is not None and committed >= 0:
         return committed
     look = start.look_for(queue)
-    if look is Look.END:
+    if look is StartPoint.END:
         return await calls.end(queue)
-    if look is Look.TIME:
+    if look is StartPoint.TIME:
         return await calls.by_time(queue, start.time_ms)
     return await calls.first(queue)
 
 
-class BrokerOffsets:
+class RemoteOffsets:
     """Offsets with the brokers, for all clients of a group."""
 
     def __init__(self, group: str, calls: QueueCalls) -> None:

@@ -11,9 +11,9 @@ from typing import TypedDict
 from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES
 from rocketpy.broker_core.client.consuming.local_offsets import LocalOffsets, default_path
 from rocketpy.broker_core.client.consuming.offset_keeping import (
-    BrokerOffsets,
     FileOffsets,
     OffsetKeeping,
+    RemoteOffsets,
 )
 from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
 from rocketpy.broker_core.client.consuming.pull import PullConsumer
@@ -162,7 +162,7 @@ async def consume(
         is_push=False,
         limits=limits or BufferLimits(),
     )
-    keeping = BrokerOffsets(group, QueueCalls(session))
+    keeping = RemoteOffsets(group, QueueCalls(session))
     consumer = PullConsumer(session, terms, keeping, assigned=queues, commits_itself=auto_commit)
     await consumer.start()
     return consumer
@@ -204,7 +204,7 @@ def _keeping(
     session: Session, group: str, path: str | os.PathLike[str] | None, *, broadcast: bool
 ) -> OffsetKeeping:
     if not broadcast:
-        return BrokerOffsets(group, QueueCalls(session))
+        return RemoteOffsets(group, QueueCalls(session))
     address = session.client_id.partition("@")[0]
     file = default_path(f"{address}@{_INSTANCE}", group) if path is None else Path(path)
     return FileOffsets(LocalOffsets(file))

@@ -18,11 +18,11 @@ from typing import NamedTuple
 from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES, POLL_S
 from rocketpy.broker_core.client.consuming.errors import QueueNotHeldError
 from rocketpy.broker_core.client.consuming.holding import HeldQueues
-from rocketpy.broker_core.client.consuming.membership import GroupMember
+from rocketpy.broker_core.client.consuming.membership import GroupClient
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
 from rocketpy.broker_core.client.consuming.process_queue import ProcessQueue
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
-from rocketpy.broker_core.client.consuming.reading import QueueReader
+from rocketpy.broker_core.client.consuming.reading import QueuePuller
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.consuming.terms import GroupTerms
 from rocketpy.broker_core.client.errors import ClientClosedError
@@ -67,15 +67,15 @@ class PullConsumer:
         self._terms, self._keeping, self._assigned = terms, keeping, assigned
         self._calls = QueueCalls(session)
         own = keeping if commits_itself else OnlyWhenAsked(keeping)
-        self._member: GroupMember | None = None
+        self._member: GroupClient | None = None
         if assigned is None:
-            self._member = GroupMember(session, terms, own, arrived=self._arrived)
+            self._member = GroupClient(session, terms, own, arrived=self._arrived)
             self._held = self._member.held
         else:
             self._held = HeldQueues(session, terms, own, arrived=self._arrived)
         self._session = session
         self._committing: asyncio.Task[None] | None = None
-        self._ready: OrderedDict[QueueReader, None] = OrderedDict()  # in turns
+        self._ready: OrderedDict[QueuePuller, None] = OrderedDict()  # in turns
         self._came = asyncio.Event()
         self._ahead: deque[_Taken] = deque()  # taken from the buffers, for who iterates
         self._given: list[_Taken] = []
@@ -213,7 +213,7 @@ class PullConsumer:
                 self._ready[reader] = None
         return found
 
-    def _arrived(self, reader: QueueReader) -> None:
+    def _arrived(self, reader: QueuePuller) -> None:
         self._ready[reader] = None
         self._came.set()
 
@@ -265,7 +265,7 @@ class PullConsumer:
             reader.process.is_paused = False
             self._arrived(reader)
 
-    def _reader(self, queue: MessageQueue) -> QueueReader:
+    def _reader(self, queue: MessageQueue) -> QueuePuller:
         reader = self._held.readers.get(queue)
         if reader is None:
             raise QueueNotHeldError(str(queue), ", ".join(map(str, self.queues)))

@@ -20,19 +20,19 @@ from types import TracebackType
 
 from rocketpy.broker_core.client.consuming.defaults import CLOSE_S
 from rocketpy.broker_core.client.consuming.handler_threads import HandlerThreads
-from rocketpy.broker_core.client.consuming.membership import GroupMember
+from rocketpy.broker_core.client.consuming.membership import GroupClient
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
 from rocketpy.broker_core.client.consuming.process_queue import ProcessQueue
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
-from rocketpy.broker_core.client.consuming.reading import QueueReader
+from rocketpy.broker_core.client.consuming.reading import QueuePuller
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage, read_messages
 from rocketpy.broker_core.client.consuming.terms import GroupTerms
 from rocketpy.broker_core.client.consuming.verdicts import (
     DEAD_LETTER_LEVEL,
     MOST_TRIES,
-    Fate,
+    HandledMessage,
     Later,
-    Outcome,
+    MessageFate,
     outcomes,
     verdict_of,
 )
@@ -77,7 +77,7 @@ class PushConsumer:
         self._session, self._terms, self._handler = session, terms, handler
         self._calling = calling or HandlerTerms()
         self._calls = QueueCalls(session)
-        self._member = GroupMember(
+        self._member = GroupClient(
             session,
             terms,
             keeping,
@@ -87,8 +87,8 @@ class PushConsumer:
         self._threads: HandlerThreads | None = None
         if not _is_async(handler):
             self._threads = HandlerThreads(f"rocketpy-{terms.group}", self._calling.threads)
-        self._ready: OrderedDict[QueueReader, None] = OrderedDict()  # in turns
-        self._timers: dict[QueueReader, asyncio.TimerHandle] = {}
+        self._ready: OrderedDict[QueuePuller, None] = OrderedDict()  # in turns
+        self._timers: dict[QueuePuller, asyncio.TimerHandle] = {}
         self._running = 0
         self.is_closed = False
 
@@ -126,7 +126,7 @@ class PushConsumer:
         return self._member.held.positions()
 
     async def start(self) -> None:
-        """Join the group, and hand out messages from now on; as GroupMember.join()."""
+        """Join the group, and hand out messages from now on; as GroupClient.join()."""
         await self._member.join()
 
     async def commit(self) -> None:
@@ -154,7 +154,7 @@ class PushConsumer:
 
     # --- handing out ------------------------------------------------------------------------------
 
-    def _arrived(self, reader: QueueReader) -> None:
+    def _arrived(self, reader: QueuePuller) -> None:
         self._ready[reader] = None
         self._hand_out()
 
@@ -174,7 +174,7 @@ class PushConsumer:
             else:
                 self._come_back(reader, process.next_due_s(), now_s)
 
-    def _come_back(self, reader: QueueReader, due_s: float | None, now_s: float) -> None:
+    def _come_back(self, reader: QueuePuller, due_s: float | None, now_s: float) -> None:
         """Look at a queue again when it has something to hand out; one timer for each queue."""
         timer = self._timers.pop(reader, None)
         if timer is not None:
@@ -184,7 +184,7 @@ class PushConsumer:
             self._timers[reader] = loop.call_later(due_s - now_s, self._arrived, reader)
 
     async def _consume(
-        self, reader: QueueReader, process: ProcessQueue, messages: list[ReceivedMessage]
+        self, reader: QueuePuller, process: ProcessQueue, messages: list[ReceivedMessage]
     ) -> None:
         try:
             damaged = [each for each in messages if each.damage]
@@ -236,11 +236,11 @@ class PushConsumer:
             most_tries=self._calling.most_tries,
         )
         now_s = time.monotonic()
-        sent_back = [each for each in found if each.fate is Fate.SEND_BACK]
+        sent_back = [each for each in found if each.fate is MessageFate.SEND_BACK]
         results = await asyncio.gather(*map(self._send_back, sent_back))
         failed = [each for each, is_sent in zip(sent_back, results, strict=True) if not is_sent]
-        suspended = [each for each in found if each.fate is Fate.SUSPEND]
-        for lost in (each.message for each in found if each.fate is Fate.LOSE):
+        suspended = [each for each in found if each.fate is MessageFate.SUSPEND]
+        for lost in (each.message for each in found if each.fate is MessageFate.LOSE):
             log.warning("%s: lost, as it broadcasts: %s", self._terms.group, lost.msg_id)
         again = [each.message for each in (*failed, *suspended)]
         kept = {each.queue_offset for each in again}
@@ -256,7 +256,7 @@ class PushConsumer:
             log.error("%s/%d: %s", each.queue, each.queue_offset, each.damage)
         await self._act(process, damaged, Later(DEAD_LETTER_LEVEL))
 
-    async def _send_back(self, outcome: Outcome) -> bool:
+    async def _send_back(self, outcome: HandledMessage) -> bool:
         message = outcome.message
         most_tries = self._calling.most_tries
         try:

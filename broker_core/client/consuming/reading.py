@@ -38,7 +38,7 @@ _REFUSED_S = 3.0
 _UNKNOWN_S = 0.2  # after a heartbeat
 
 
-class QueueReader:
+class QueuePuller:
     """Fills the buffer of a queue that is ours. Used in one loop."""
 
     def __init__(
@@ -47,7 +47,7 @@ class QueueReader:
         terms: GroupTerms,
         process: ProcessQueue,
         *,
-        arrived: Callable[[QueueReader], None],
+        arrived: Callable[[QueuePuller], None],
     ) -> None:
         """Pull nothing yet; `arrived` is called after each pull that brought something."""
         self._session, self._terms, self._arrived = session, terms, arrived

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rocketpy.broker_core.client.address import ClusterAddress
-from rocketpy.broker_core.client.consuming.reading import QueueReader
+from rocketpy.broker_core.client.consuming.reading import QueuePuller
 from rocketpy.broker_core.client.consuming.terms import GroupTerms
 from rocketpy.broker_core.protocol.bodies.consuming import ConsumerRunningInfo
 from rocketpy.broker_core.protocol.bodies.heartbeats import CONSUME_ACTIVELY, CONSUME_PASSIVELY
@@ -16,7 +16,7 @@ _MIB = 1 << 20
 
 
 def running_info(
-    terms: GroupTerms, readers: Iterable[QueueReader], address: ClusterAddress
+    terms: GroupTerms, readers: Iterable[QueuePuller], address: ClusterAddress
 ) -> ConsumerRunningInfo:
     """Return a consumer's settings, its subscriptions, and its queues as they are now."""
     return ConsumerRunningInfo(
@@ -32,7 +32,7 @@ def running_info(
     )
 
 
-def _queue_info(reader: QueueReader) -> dict[str, Any]:
+def _queue_info(reader: QueuePuller) -> dict[str, Any]:
     """Return the members of Apache's ProcessQueueInfo; those of times are left at 0."""
     process = reader.process
     return {

@@ -19,7 +19,7 @@ from rocketpy.broker_core.protocol.bodies.heartbeats import (
 )
 
 
-class Look(Enum):
+class StartPoint(Enum):
     """What is asked of the broker to know an offset."""
 
     FIRST = "the first offset"
@@ -31,7 +31,7 @@ class Look(Enum):
 class StartFrom:
     """Where a new group begins: `latest`, `earliest`, or a time in ms."""
 
-    look: Look
+    look: StartPoint
     time_ms: int = 0
 
     @classmethod
@@ -39,23 +39,23 @@ class StartFrom:
         """Read what a caller said."""
         if isinstance(given, str) and given in _WORDS:
             return cls(_WORDS[given])
-        return cls(Look.TIME, milliseconds("start", given))
+        return cls(StartPoint.TIME, milliseconds("start", given))
 
     @property
     def on_the_wire(self) -> str:
         """How a heartbeat says it."""
         return _WIRE[self.look]
 
-    def look_for(self, queue: MessageQueue) -> Look:
+    def look_for(self, queue: MessageQueue) -> StartPoint:
         """Return what to ask for of a queue without an offset."""
         if is_retry_topic(queue.topic):
-            return Look.END if self.look is Look.TIME else Look.FIRST
+            return StartPoint.END if self.look is StartPoint.TIME else StartPoint.FIRST
         return self.look
 
 
-_WORDS = {"latest": Look.END, "earliest": Look.FIRST}
+_WORDS = {"latest": StartPoint.END, "earliest": StartPoint.FIRST}
 _WIRE = {
-    Look.END: CONSUME_FROM_LAST_OFFSET,
-    Look.FIRST: CONSUME_FROM_FIRST_OFFSET,
-    Look.TIME: CONSUME_FROM_TIMESTAMP,
+    StartPoint.END: CONSUME_FROM_LAST_OFFSET,
+    StartPoint.FIRST: CONSUME_FROM_FIRST_OFFSET,
+    StartPoint.TIME: CONSUME_FROM_TIMESTAMP,
 }

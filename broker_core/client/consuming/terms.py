@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES
 from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
 from rocketpy.broker_core.client.consuming.shares import client_strategy
-from rocketpy.broker_core.client.consuming.start import Look, StartFrom
+from rocketpy.broker_core.client.consuming.start import StartFrom, StartPoint
 from rocketpy.broker_core.client.consuming.subscriptions import Subscription
 from rocketpy.broker_core.metadata.names import check_group_name
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
@@ -31,7 +31,7 @@ class GroupTerms:
 
     group: str
     subscriptions: Mapping[str, Subscription]
-    start: StartFrom = field(default_factory=lambda: StartFrom(Look.END))
+    start: StartFrom = field(default_factory=lambda: StartFrom(StartPoint.END))
     strategy: StrategyChoice = field(default_factory=lambda: client_strategy(DEFAULT))
     is_orderly: bool = False
     is_broadcasting: bool = False

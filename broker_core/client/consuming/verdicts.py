@@ -33,7 +33,7 @@ class Later:
     done: int = 0
 
 
-class Fate(Enum):
+class MessageFate(Enum):
     """What becomes of a message."""
 
     DONE = "done"
@@ -42,11 +42,11 @@ class Fate(Enum):
     LOSE = "lost: there is nobody to ask for it again"
 
 
-class Outcome(NamedTuple):
+class HandledMessage(NamedTuple):
     """A message and what becomes of it; the level matters to those that are sent back."""
 
     message: ReceivedMessage
-    fate: Fate
+    fate: MessageFate
     delay_level: int = 0
 
 
@@ -64,22 +64,22 @@ def outcomes(
     is_orderly: bool,
     is_broadcasting: bool,
     most_tries: int | None,
-) -> list[Outcome]:
+) -> list[HandledMessage]:
     """Return what becomes of messages after a handler had them.
 
     `most_tries` counts in order only, where the tries are made here; None means without an end.
     """
     if verdict is None:
-        return [Outcome(each, Fate.DONE) for each in messages]
+        return [HandledMessage(each, MessageFate.DONE) for each in messages]
     done = max(0, verdict.done)
-    found = [Outcome(each, Fate.DONE) for each in messages[:done]]
+    found = [HandledMessage(each, MessageFate.DONE) for each in messages[:done]]
     for message in messages[done:]:
         is_over = most_tries is not None and message.reconsume_times >= most_tries
         if is_orderly and not is_over and verdict.delay_level >= 0:
-            found.append(Outcome(message, Fate.SUSPEND))
+            found.append(HandledMessage(message, MessageFate.SUSPEND))
         elif is_broadcasting:
-            found.append(Outcome(message, Fate.LOSE))
+            found.append(HandledMessage(message, MessageFate.LOSE))
         else:
             level = DEAD_LETTER_LEVEL if is_orderly else verdict.delay_level
-            found.append(Outcome(message, Fate.SEND_BACK, level))
+            found.append(HandledMessage(message, MessageFate.SEND_BACK, level))
     return found

@@ -64,7 +64,7 @@ class BlockingConsuming:
 
     def consumer(
         self, group: str, topics: Topics | None = None, **options: Unpack[ConsumerOptions]
-    ) -> Consumer:
+    ) -> PollingConsumer:
         """Return a consumer that gives messages when it is asked: poll(), or `for`.
 
         With `topics`, as listen() has them, it shares them with the other clients of its group.
@@ -74,7 +74,9 @@ class BlockingConsuming:
         Raises:
             as listen(); and TopicNotFoundError: there is no topic of the queues.
         """
-        return Consumer(self, self.run(lambda client: client.consumer(group, topics, **options)))
+        return PollingConsumer(
+            self, self.run(lambda client: client.consumer(group, topics, **options))
+        )
 
     def queues(self, topic: str) -> Sequence[MessageQueue]:
         """Return the queues of a topic that can be read."""
@@ -163,7 +165,7 @@ class Listener(_OfOneProcess):
             self._run(lambda: self._consumer.close(timeout_s=timeout_s))
 
 
-class Consumer(_OfOneProcess):
+class PollingConsumer(_OfOneProcess):
     """A consumer that gives messages when it is asked. Used by one thread at a time."""
 
     def __init__(self, client: BlockingConsuming, consumer: PullConsumer) -> None:
@@ -175,7 +177,7 @@ class Consumer(_OfOneProcess):
     def __repr__(self) -> str:
         return repr(self._consumer)
 
-    def __enter__(self) -> Consumer:
+    def __enter__(self) -> PollingConsumer:
         return self
 
     def __exit__(

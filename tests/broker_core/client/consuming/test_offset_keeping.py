@@ -11,7 +11,7 @@ from tests.broker_core.client.consuming.consumers import (
     make_topic,
 )
 
-from rocketpy.broker_core.client.consuming.offset_keeping import BrokerOffsets
+from rocketpy.broker_core.client.consuming.offset_keeping import RemoteOffsets
 from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.local import LocalBroker
@@ -46,7 +46,7 @@ def test_a_broker_has_one_commit_at_a_time_whoever_commits(servers: LocalBroker)
     async def scenario() -> None:
         async with Session(servers.namesrv_addr) as session:
             calls = CountingCalls(session)
-            keeping = BrokerOffsets(GROUP, calls)
+            keeping = RemoteOffsets(GROUP, calls)
             queues = await queues_of(session)
             sets = [dict.fromkeys(queues, number) for number in range(1, 4)]
             assert await asyncio.gather(*map(keeping.commit, sets)) == [[], [], []]
@@ -64,7 +64,7 @@ def test_a_commit_that_is_cancelled_is_ended_before_the_next(servers: LocalBroke
     async def scenario() -> None:
         async with Session(servers.namesrv_addr) as session:
             calls = CountingCalls(session)
-            keeping = BrokerOffsets(GROUP, calls)
+            keeping = RemoteOffsets(GROUP, calls)
             queues = await queues_of(session)
             first = asyncio.ensure_future(keeping.commit(dict.fromkeys(queues, 1)))
             await asyncio.sleep(0)
@@ -85,7 +85,7 @@ def test_what_did_not_change_is_not_told_again_until_the_offset_is_asked_for(
     async def scenario() -> None:
         async with Session(servers.namesrv_addr) as session:
             calls = CountingCalls(session)
-            keeping = BrokerOffsets(GROUP, calls)
+            keeping = RemoteOffsets(GROUP, calls)
             queues = await queues_of(session)
             for _ in range(3):
                 await keeping.commit(dict.fromkeys(queues, 5))
@@ -103,7 +103,7 @@ def test_queues_of_a_broker_that_is_gone_are_told_apart(servers: LocalBroker) ->
 
     async def scenario() -> None:
         async with Session(servers.namesrv_addr) as session:
-            keeping = BrokerOffsets(GROUP, CountingCalls(session))
+            keeping = RemoteOffsets(GROUP, CountingCalls(session))
             queues = await queues_of(session)
             await asyncio.to_thread(servers.kill_broker, 1)
             failed = await keeping.commit(dict.fromkeys(queues, 1))
