@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any, is_typeddict
 
 import rocketpy
+from rocketpy.broker_core.client.consuming.opening import ConsumerOptions, ListenOptions
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.faces.arguments import MessageOptions
 from rocketpy.broker_core.client.faces.blocking import Transaction
+from rocketpy.broker_core.client.faces.consuming import Listener, PollingConsumer
 from rocketpy.broker_core.client.parcels import SendReceipt
 from rocketpy.broker_core.embedded import AppendResult, Receipt, SentBack
 from rocketpy.broker_core.local import LocalBroker
@@ -58,6 +60,10 @@ def _sections() -> Iterator[str]:
             yield _entry(f"mq.{name}", member)
     for name, member in _members(Transaction):
         yield _entry(f"transaction.{name}", member)
+    for name, member in _members(Listener):
+        yield _entry(f"listener.{name}", member)
+    for name, member in _members(PollingConsumer):
+        yield _entry(f"consumer.{name}", member)
     yield "## A broker for tests\n"
     yield "What `rocketpy.local_broker` returns: see [testing](testing.md). Use it in `with`.\n"
     for name, member in _members(LocalBroker):
@@ -68,6 +74,7 @@ def _sections() -> Iterator[str]:
     yield "## Settings and results\n"
     for kind in (
         *(rocketpy.StoreConfig, Receipt, AppendResult, SentBack, SendReceipt, MessageOptions),
+        *(ListenOptions, ConsumerOptions),
         *(ReceivedMessage, rocketpy.BufferLimits, rocketpy.Later, rocketpy.Sql),
         *(BackfillOptions, BackfillReport, RestoreOptions, RestoreReport),
     ):
