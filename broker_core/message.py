@@ -48,10 +48,15 @@ class Host(NamedTuple):
     @classmethod
     def unpack(cls, data: bytes) -> Host:
         """Read what packed() gave."""
-        return cls(str(ipaddress.ip_address(data[:-4])), int.from_bytes(data[-4:], "big"))
+        return _unpacked(data)
 
     def __str__(self) -> str:
         return f"[{self.address}]:{self.port}" if self.is_v6 else f"{self.address}:{self.port}"
+
+
+@lru_cache(maxsize=1024)
+def _unpacked(data: bytes) -> Host:
+    return Host(str(ipaddress.ip_address(data[:-4])), int.from_bytes(data[-4:], "big"))
 
 
 NO_HOST = Host("127.0.0.1", 0)  # of messages that came over no network

@@ -42,6 +42,9 @@ REPLAY_RUN = "ROCKETPY_REPLAY_RUN"  # the run that replayed it
 
 # Requests that are messages, and replies to them.
 REPLY_TO_CLIENT = "REPLY_TO_CLIENT"  # the client that asked
+CORRELATION_ID = "CORRELATION_ID"  # which request it is, or to which it is the reply
+REQUEST_TTL = "TTL"  # for how many milliseconds the client waits for the reply
+MESSAGE_TYPE = "MSG_TYPE"  # of a reply: "reply"
 PUSH_REPLY_TIME = "PUSH_REPLY_TIME"  # when the broker handed the reply to that client
 
 # Storing.
@@ -50,4 +53,5 @@ CHECKSUM = "__CRC32#"  # the record check sum; no property to a reader
 MSG_REGION = "MSG_REGION"  # the region of the broker that took it
 TRACE_ON = "TRACE_ON"  # whether that broker wants it traced
 CLUSTER = "CLUSTER"  # the cluster of that broker
+INNER_BASE = "INNER_BASE"  # of a batch kept as one record: the offset of its first message
 LOST = "ROCKETPY_LOST"  # an empty message that a repair put in the place of a lost one

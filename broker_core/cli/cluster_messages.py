@@ -16,7 +16,8 @@ from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.offsets import ClusterOffsets
-from rocketpy.broker_core.client.producing import Producer, SendReceipt
+from rocketpy.broker_core.client.parcels import SendReceipt
+from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.client.pulling import Pulled, Puller, PullFilter, record_batches
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import MessageNotFoundError

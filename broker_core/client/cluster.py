@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.client.address import ClusterAddress
-from rocketpy.broker_core.client.errors import NoBrokerError, refusal
+from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.client.errors import NoBrokerError, good
 from rocketpy.broker_core.client.routes import TopicRoute, first_address, master_address
 from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.broker_core.net.blocking import BlockingConnection
@@ -29,7 +30,6 @@ from rocketpy.broker_core.protocol.bodies.routes import (
 )
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.request import Request
 from rocketpy.broker_core.protocol.requests.routes import GetRoute
 
 if TYPE_CHECKING:
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 
 _KEPT_S = 30.0  # as long as Apache's client keeps a route
 _IN_FLIGHT = 64  # requests to one server at a time
-
-
-def command_of(
-    request: Request, body: bytes | memoryview = b"", *, code: RequestCode | None = None
-) -> RemotingCommand:
-    """Return the command of a typed request; of several codes it has the first, unless told."""
-    return RemotingCommand(code or request.CODES[0], request.encode(), body)
 
 
 class Cluster:
@@ -108,7 +101,7 @@ class Cluster:
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             self._routes.pop(topic, None)
             raise TopicNotFoundError(topic, self.topics())
-        found = TopicRoute.of(topic, TopicRouteData.decode(_good(answer, self._name_server).body))
+        found = TopicRoute.of(topic, TopicRouteData.decode(good(answer, self._name_server).body))
         self._routes[topic] = time.monotonic(), found
         return found
 
@@ -149,7 +142,7 @@ class Cluster:
             ServerUnreachableError: none does.
             ServerRefusedError: it refuses.
         """
-        return _good(self._ask_name_servers(command), self._name_server)
+        return good(self._ask_name_servers(command), self._name_server)
 
     @property
     def _name_server(self) -> str:
@@ -235,7 +228,7 @@ class Cluster:
         Raises:
             ServerRefusedError: it says that something could not be done.
         """
-        return _good(answer, f"broker {broker}")
+        return good(answer, f"broker {broker}")
 
     def broker_address(self, broker: str) -> str:
         """Return the address of a broker: of its master, or of a slave while there is none.
@@ -309,9 +302,15 @@ class Cluster:
         """
         known = self._open(address)
         if known is None:
-            known = BlockingConnection(address, timeout_s=self.timeout_s, tls=self._tls)
+            known = BlockingConnection(
+                address, timeout_s=self.timeout_s, tls=self._tls, outgoing=self._outgoing
+            )
             self._connections[address] = known
         return known
+
+    def _outgoing(self, command: RemotingCommand) -> RemotingCommand:
+        """Return a command as it leaves: what signs requests, or adds to them, belongs here."""
+        return command
 
     def _open(self, address: str) -> BlockingConnection | None:
         if self._pid != os.getpid():  # forked: these are the parent's
@@ -323,9 +322,3 @@ class Cluster:
 
 def _copy(address: ClusterAddress, timeout_s: float) -> Cluster:
     return Cluster(address, timeout_s=timeout_s)
-
-
-def _good(answer: RemotingCommand, server: str) -> RemotingCommand:
-    if answer.code != ResponseCode.SUCCESS:
-        raise refusal(server, answer)
-    return answer

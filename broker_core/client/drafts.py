@@ -14,7 +14,7 @@ from rocketpy.broker_core.codec.compression import deflate
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.single import message_properties
 from rocketpy.broker_core.message import join_properties
-from rocketpy.broker_core.property_names import DELAY, TIMER_DELIVER_MS, UNIQ_KEY
+from rocketpy.broker_core.property_names import DELAY, TIMER_DELAY_MS, TIMER_DELIVER_MS, UNIQ_KEY
 from rocketpy.broker_core.protocol.bodies.batches import join_batch
 
 MOST_PROPERTIES_BYTES = 32_767
@@ -23,7 +23,10 @@ _BATCH_HEAD_BYTES = 22  # of a message in a batch, besides its body and its prop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDraft:
-    """A message before it is sent. `deliver_at_ms` is a time in ms since 1970."""
+    """A message before it is sent. `deliver_at_ms` is a time in ms since 1970.
+
+    `sys_flag` says what is no property: that it is a half message.
+    """
 
     body: bytes
     tags: str | None = None
@@ -34,11 +37,13 @@ class MessageDraft:
     flag: int = 0
     delay_level: int = 0
     deliver_at_ms: int | None = None
+    delay_ms: int | None = None
+    sys_flag: int = 0
 
     @property
     def is_waiting(self) -> bool:
         """Whether it is to be delivered later."""
-        return bool(self.delay_level) or self.deliver_at_ms is not None
+        return bool(self.delay_level) or self.deliver_at_ms is not None or self.delay_ms is not None
 
     def all_properties(self) -> dict[str, str]:
         """Return its properties, with a new unique key if it has none.
@@ -46,16 +51,27 @@ class MessageDraft:
         Raises:
             MessageRefusedError: they cannot be sent.
         """
-        if self.delay_level and self.deliver_at_ms is not None:
-            raise MessageRefusedError("deliver_at", "there is a delay_level too: give one of them")
+        named = message_properties(self.tags, self.keys, self.properties, self.sharding_key)
+        if self.is_waiting:
+            named.update(self._delay())
+        return named
+
+    def _delay(self) -> dict[str, str]:
+        """Return the property that says until when it waits."""
+        given = {
+            "delay_level": (DELAY, self.delay_level or None),
+            "deliver_at": (TIMER_DELIVER_MS, self.deliver_at_ms),
+            "delay": (TIMER_DELAY_MS, self.delay_ms),
+        }
+        named = {name: value for name, value in given.items() if value[1] is not None}
+        if len(named) > 1:
+            others = ", ".join([*named][:-1])
+            raise MessageRefusedError([*named][-1], f"there is a {others} too: give one of them")
         if self.delay_level < 0:
             raise MessageRefusedError(f"delay_level={self.delay_level}", "levels begin with 1")
-        named = message_properties(self.tags, self.keys, self.properties, self.sharding_key)
-        if self.delay_level:
-            named[DELAY] = str(self.delay_level)
-        if self.deliver_at_ms is not None:
-            named[TIMER_DELIVER_MS] = str(self.deliver_at_ms)
-        return named
+        if (self.delay_ms or 0) < 0:
+            raise MessageRefusedError(f"delay of {self.delay_ms} ms", "it is over already")
+        return {name: str(value) for name, value in named.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +109,11 @@ class WrittenMessage:
 
     def stored(self, compress_over: int | None) -> tuple[bytes, int]:
         """Return the body as it is sent alone, and the sysFlag that says how."""
-        body = self.draft.body
+        body, sys_flag = self.draft.body, self.draft.sys_flag
         if compress_over is None or len(body) < compress_over:
-            return body, 0
-        return deflate(body, "zlib")
+            return body, sys_flag
+        stored, how = deflate(body, "zlib")
+        return stored, how | sys_flag
 
 
 def batch_body(messages: Sequence[WrittenMessage]) -> bytes:

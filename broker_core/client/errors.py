@@ -61,6 +61,44 @@ class NoBrokerError(RocketPyError):
         return f"{self.what}: {self.reason}"
 
 
+class ClientClosedError(RocketPyError):
+    """Is raised when a client is used that was closed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what} was closed; connect again"
+
+
+class OtherLoopError(RocketPyError):
+    """Is raised when a client is used in another loop than the one it belongs to."""
+
+    def __init__(self, client: str) -> None:
+        super().__init__(client)
+        self.client = client
+
+    def __str__(self) -> str:
+        return f"{self.client} belongs to another loop: connect once in each loop"
+
+
+class NoReplyError(RocketPyError):
+    """Is raised when no reply to a request came in time."""
+
+    retriable = True
+
+    def __init__(self, topic: str, timeout_s: float) -> None:
+        super().__init__(topic, timeout_s)
+        self.topic, self.timeout_s = topic, timeout_s
+
+    def __str__(self) -> str:
+        return (
+            f"no reply to a request on topic {self.topic!r} in {self.timeout_s:g} s; does somebody "
+            "consume it and reply? The request may still be answered later, to nobody"
+        )
+
+
 class FolderOnlyError(RocketPyError):
     """Is raised when a cluster is asked for what can be done with the folder of a store only."""
 
@@ -116,6 +154,17 @@ _MEANINGS: dict[int, _Meaning] = {
 
 def _meaning(code: int) -> _Meaning:
     return _MEANINGS.get(code, _DEFAULT)
+
+
+def good(answer: RemotingCommand, server: str) -> RemotingCommand:
+    """Return an answer of a server.
+
+    Raises:
+        ServerRefusedError: it says that something could not be done.
+    """
+    if answer.code != ResponseCode.SUCCESS:
+        raise refusal(server, answer)
+    return answer
 
 
 def refusal(server: str, answer: RemotingCommand) -> ServerRefusedError:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rocketpy.broker_core.client.cluster import Cluster, command_of
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan
 from rocketpy.broker_core.errors import GroupNotFoundError, RocketPyError

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rocketpy.broker_core.client.cluster import Cluster, command_of
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.errors import TopicNameError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue

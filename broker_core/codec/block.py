@@ -21,14 +21,12 @@ from rocketpy.broker_core.codec.crc import (
     value_crcs,
 )
 from rocketpy.broker_core.codec.draft import CHECKSUM_HEAD
+from rocketpy.broker_core.codec.dtypes import FOOT, HEAD, HEADER_V4, STORE_TIMESTAMP
 from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
     CHECKSUM_NAME,
     CHECKSUM_SIZE,
-    FOOT,
-    HEAD,
-    HEADER_V4,
     HOST_V4_SIZE,
     HOST_V6_SIZE,
     MAGIC_V1,
@@ -36,7 +34,6 @@ from rocketpy.broker_core.codec.layout import (
     MIN_RECORD_SIZE,
     PROPERTY_SEPARATOR,
     SIZE_AND_MAGIC,
-    STORE_TIMESTAMP,
     SysFlag,
 )
 from rocketpy.broker_core.codec.properties import PropertyColumn

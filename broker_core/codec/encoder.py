@@ -22,10 +22,10 @@ from rocketpy.broker_core.codec.crc import (
     row_crcs,
     value_crcs,
 )
+from rocketpy.broker_core.codec.dtypes import HEADER_V4
 from rocketpy.broker_core.codec.gather import Bytes, Ints
 from rocketpy.broker_core.codec.layout import (
     CHECKSUM_SIZE,
-    HEADER_V4,
     MAGIC_V1,
     MAGIC_V2,
     MAX_PROPERTIES,

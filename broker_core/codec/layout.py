@@ -6,15 +6,14 @@ holds the two equal. All integers are big-endian. A record is
     head (48) | born host (8 or 20) | store timestamp (8) | store host (8 or 20) | foot (16)
     | body | topic length (1, v2: 2) | topic | properties length (2) | properties
 
-and is written as version 1 unless its topic is longer than 127 bytes.
+and is written as version 1 unless its topic is longer than 127 bytes. The same as types of numpy,
+for many records at once, is in dtypes.py.
 """
 
 from __future__ import annotations
 
 import struct
 from enum import IntFlag
-
-import numpy as np
 
 from rocketpy.broker_core.property_names import CHECKSUM
 
@@ -38,26 +37,14 @@ FOOT_FIELDS: tuple[tuple[str, str], ...] = (  # the end of the header
     ("prepared_transaction_offset", ">i8"),
     ("body_length", ">i4"),
 )
-HEAD = np.dtype(list(HEAD_FIELDS))
-FOOT = np.dtype(list(FOOT_FIELDS))
-STORE_TIMESTAMP = np.dtype(">i8")  # ms
+STORE_TIMESTAMP_TYPE = ">i8"  # ms
 HEAD_STRUCT = struct.Struct(">iIIiiqqiq")
 FOOT_STRUCT = struct.Struct(">iqi")
 SIZE_AND_MAGIC = struct.Struct(">iI")
 
 HOST_V4_SIZE = 8  # address 4, port 4
 HOST_V6_SIZE = 20  # address 16, port 4
-# The whole header of a record with IPv4 hosts.
-HEADER_V4 = np.dtype(
-    [
-        *HEAD_FIELDS,
-        ("born_host", f"V{HOST_V4_SIZE}"),
-        ("store_timestamp", STORE_TIMESTAMP.str),
-        ("store_host", f"V{HOST_V4_SIZE}"),
-        *FOOT_FIELDS,
-    ]
-)
-HEADER_V4_SIZE = HEADER_V4.itemsize
+HEADER_V4_SIZE = HEAD_STRUCT.size + 2 * HOST_V4_SIZE + 8 + FOOT_STRUCT.size  # with IPv4 hosts
 MIN_RECORD_SIZE = HEADER_V4_SIZE + 1 + 2  # no body, no topic, no properties
 BLANK_SIZE = SIZE_AND_MAGIC.size  # room that is kept at the end of a file for the blank record
 
@@ -72,8 +59,8 @@ CHECKSUM_SIZE = len(CHECKSUM_NAME) + 1 + CHECKSUM_DIGITS + 1
 NAME_VALUE_SEPARATOR = 0x01
 PROPERTY_SEPARATOR = 0x02
 
-assert HEAD.itemsize == HEAD_STRUCT.size == 48
-assert FOOT.itemsize == FOOT_STRUCT.size == 16
+assert HEAD_STRUCT.size == 48
+assert FOOT_STRUCT.size == 16
 assert HEADER_V4_SIZE == 88
 assert CHECKSUM_SIZE == 20
 
@@ -98,24 +85,3 @@ class SysFlag(IntFlag):
 TRANSACTION_MASK = 0xC
 COMPRESSION_MASK = 0x700
 ANY_HOST_V6 = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
-
-
-def _header(born_host_size: int, store_host_size: int) -> np.dtype[np.void]:
-    return np.dtype(
-        [
-            *HEAD_FIELDS,
-            ("born_host", f"V{born_host_size}"),
-            ("store_timestamp", STORE_TIMESTAMP.str),
-            ("store_host", f"V{store_host_size}"),
-            *FOOT_FIELDS,
-        ]
-    )
-
-
-# The whole header of a record, by which of its hosts are IPv6 (sysFlag & ANY_HOST_V6).
-HEADERS: dict[int, np.dtype[np.void]] = {
-    0: HEADER_V4,
-    int(SysFlag.BORN_HOST_V6): _header(HOST_V6_SIZE, HOST_V4_SIZE),
-    int(SysFlag.STORE_HOST_V6): _header(HOST_V4_SIZE, HOST_V6_SIZE),
-    ANY_HOST_V6: _header(HOST_V6_SIZE, HOST_V6_SIZE),
-}

@@ -97,8 +97,8 @@ def decode_record(data: bytes | memoryview, at: int = 0) -> Message:
     record = view[:size]
     head = HEAD_STRUCT.unpack_from(record)
     sys_flag = head[7]
-    born_size = HOST_V6_SIZE if sys_flag & SysFlag.BORN_HOST_V6 else HOST_V4_SIZE
-    store_size = HOST_V6_SIZE if sys_flag & SysFlag.STORE_HOST_V6 else HOST_V4_SIZE
+    born_size = HOST_V6_SIZE if sys_flag & _BORN_HOST_V6 else HOST_V4_SIZE
+    store_size = HOST_V6_SIZE if sys_flag & _STORE_HOST_V6 else HOST_V4_SIZE
     time_at = HEAD_STRUCT.size + born_size
     foot_at = time_at + 8 + store_size
     body_at = foot_at + FOOT_STRUCT.size
@@ -186,10 +186,11 @@ def _check(record: memoryview, properties: bytes, at: int) -> bool:
         return False
     ending = properties[-CHECKSUM_SIZE:]
     digits = ending[len(CHECKSUM_HEAD) :]
-    if not looks_like_checksum(ending) and not digits[:-1].isdigit():
+    looks_like_one = looks_like_checksum(ending)
+    if not looks_like_one and not digits[:-1].isdigit():
         return False
     actual = checksum_property(record[:-CHECKSUM_SIZE])
-    if looks_like_checksum(ending) and actual != ending:
+    if looks_like_one and actual != ending:
         raise RecordError(at, "the record does not match its check sum")
     if actual != ending and actual.endswith(digits):
         raise RecordError(at, "the name of its check sum was overwritten")

@@ -6,10 +6,13 @@ number of its queue either: its record says queue offset 0, and the next message
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.codec.layout import TRANSACTION_MASK, SysFlag
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _WITH_ENTRY = (0, int(SysFlag.TRANSACTION_COMMIT))
 
@@ -21,9 +24,13 @@ def is_queued(sys_flag: int) -> bool:
 
 def queued(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which messages have a number and an entry in their queue."""
+    import numpy as np  # of those who ask for many: clients ask for one, and have no numpy
+
     return np.isin(sys_flags & TRANSACTION_MASK, _WITH_ENTRY)
 
 
 def indexed(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which messages are in the index: not those of undone transactions."""
+    import numpy as np
+
     return np.isin(sys_flags & TRANSACTION_MASK, SysFlag.TRANSACTION_ROLLBACK, invert=True)

@@ -18,15 +18,10 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.crc import value_crcs
+from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordTexts, lay_out
 from rocketpy.broker_core.codec.gather import Ints, rows_at, slices
-from rocketpy.broker_core.codec.layout import (
-    ANY_HOST_V6,
-    BLANK_SIZE,
-    CHECKSUM_SIZE,
-    HEADERS,
-    MAX_PROPERTIES,
-)
+from rocketpy.broker_core.codec.layout import ANY_HOST_V6, BLANK_SIZE, CHECKSUM_SIZE, MAX_PROPERTIES
 from rocketpy.broker_core.codec.properties import closed
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import TopicNameError

@@ -18,9 +18,10 @@ from rocketpy.broker_core.errors import (
     QueueNotFoundError,
     TopicNotFoundError,
 )
+from rocketpy.broker_core.intake.destination import queue_of, refuse_system_topic
 from rocketpy.broker_core.intake.gate import admitted, drafted
 from rocketpy.broker_core.intake.single import message_properties, stored_body
-from rocketpy.broker_core.intake.table import Intake, MessageData, queue_of, refuse_system_topic
+from rocketpy.broker_core.intake.table import Intake, MessageData
 from rocketpy.broker_core.message import Message, offset_id
 from rocketpy.broker_core.metadata import TopicConfig
 from rocketpy.broker_core.moments import Time, milliseconds

@@ -27,7 +27,8 @@ from rocketpy.broker_core.errors import (
     StoreError,
     TopicNameError,
 )
-from rocketpy.broker_core.intake.table import Intake, refuse_system_topic
+from rocketpy.broker_core.intake.destination import refuse_system_topic
+from rocketpy.broker_core.intake.table import Intake
 from rocketpy.broker_core.intake.waiting import system_queues
 from rocketpy.broker_core.metadata import ConfigFile, TopicTable
 from rocketpy.broker_core.metadata.names import check_topic_name

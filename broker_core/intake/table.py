@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-import mmh3
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -26,10 +25,10 @@ from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError
+from rocketpy.broker_core.intake.destination import queue_of
 from rocketpy.broker_core.intake.gate import admitted_batch
 from rocketpy.broker_core.intake.waiting import NOTED, Delays, StoredRows
 from rocketpy.broker_core.message import KEY_SEPARATOR, NO_HOST
-from rocketpy.broker_core.metadata.names import TIMER_TOPIC, is_sending_forbidden
 from rocketpy.broker_core.property_names import KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
 
 
@@ -49,18 +48,6 @@ COLUMNS = (
 CHUNK_ROWS = 16_384
 _NAMED = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY)  # properties that have meaning to a store
 _MILLISECONDS = pa.timestamp("ms", "UTC")
-
-
-def queue_of(sharding_key: str, queues: int) -> int:
-    """Return the queue of a sharding key: the same for every process and every run."""
-    return int(mmh3.hash(sharding_key.encode(), signed=False) % queues)
-
-
-def refuse_system_topic(topic: str) -> None:
-    """Raise if only a broker may store to a topic: the one that delayed messages wait in, say."""
-    if is_sending_forbidden(topic) or topic == TIMER_TOPIC:
-        reason = "is RocketMQ's own; send to the topic that the message is for"
-        raise MessageRefusedError(f"topic {topic!r}", reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,13 +49,16 @@ class Connection(asyncio.Protocol):
         *,
         most_bytes: int = MOST_BYTES,
         opened: Callable[[Connection], None] | None = None,
+        reads_always: bool = False,
     ) -> None:
-        self._service, self._opened = service, opened
+        """Take up nothing yet; with `reads_always` C1 does not hold: of clients, see caller.py."""
+        self._service, self._opened, self._reads_always = service, opened, reads_always
         self._frames = FrameReader(most_bytes)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._out: list[bytes | memoryview] = []
         self._is_flush_due = False
+        self._drained: asyncio.Future[None] | None = None  # while the other side does not read
         self._opaques = itertools.count(1)
         self._asked: dict[int, asyncio.Future[RemotingCommand]] = {}
         self._kept: set[asyncio.Future[object]] = set()  # answers that are still to come
@@ -100,17 +103,20 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The other side does not read: read nothing more from it."""
-        if self._transport is not None:
+        self._drained = self._loop.create_future()
+        if self._transport is not None and not self._reads_always:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """It reads again."""
-        if self._transport is not None and not self.is_closed:
+        self._note_drained()
+        if self._transport is not None and not self.is_closed and not self._reads_always:
             self._transport.resume_reading()
 
     def connection_lost(self, cause: Exception | None) -> None:
         """Tell everybody who waits."""
         self.is_closed = True
+        self._note_drained()
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(ConnectionResetError(f"{self.peer} closed the connection"))
@@ -183,6 +189,11 @@ class Connection(asyncio.Protocol):
         self.write(command, body)
         return future
 
+    async def drained(self) -> None:
+        """Wait while the other side does not read what was written before."""
+        if self._drained is not None:
+            await asyncio.shield(self._drained)
+
     def unanswered(self) -> list[asyncio.Future[object]]:
         """Return the answers to come that keep() holds."""
         return list(self._kept)
@@ -213,6 +224,11 @@ class Connection(asyncio.Protocol):
             # The body is a view of what was received together; a copy lets the rest go.
             command.body = bytes(command.body)
             future.set_result(command)
+
+    def _note_drained(self) -> None:
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
 
     def _refuse(self, cause: FrameError) -> None:
         log.warning("%s: %s", self.peer, cause)

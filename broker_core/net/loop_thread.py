@@ -1,4 +1,4 @@
-"""A loop in a thread of its own, for programs that have none: servers inside of tests."""
+"""A loop in a thread of its own, for programs without one: servers of tests, blocking clients."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ class ForeignLoopError(RocketPyError):
         return f"this runs in process {self.owner}; a forked child cannot tell it anything"
 
 
+class WaitingInLoopError(RocketPyError):
+    """Is raised when something that blocks is called in the thread that it would wait for."""
+
+    def __init__(self, thread: str) -> None:
+        super().__init__(thread)
+        self.thread = thread
+
+    def __str__(self) -> str:
+        return (
+            f"this runs in the thread {self.thread}, where nothing may wait; hand the work to a "
+            "thread of yours, or use rocketpy.aio"
+        )
+
+
 class LoopThread:
     """Runs a loop from now on until it is stopped. Any other thread may use it."""
 
@@ -41,22 +55,35 @@ class LoopThread:
         """Whether this process started it, and not the one that it was forked from."""
         return self._owner == os.getpid()
 
-    def run(self, work: Coroutine[Any, Any, _Result], *, timeout_s: float) -> _Result:
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in the loop: then it must not wait for it."""
+        return threading.current_thread() is self._thread
+
+    def run(self, work: Coroutine[Any, Any, _Result], *, timeout_s: float | None) -> _Result:
         """Return what a coroutine returns, or raise what it raises.
 
         Raises:
             ForeignLoopError: the process was forked from the one where the loop runs.
+            WaitingInLoopError: the caller runs in the loop, and would wait for itself.
             TimeoutError: it takes longer; it is cancelled.
         """
         if not self.is_own:
             work.close()
             raise ForeignLoopError(self._owner)
+        if self.is_current:
+            work.close()
+            raise WaitingInLoopError(self._thread.name)
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
         except BaseException:  # Ctrl-C, too
             future.cancel()
             raise
+
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        """Have a coroutine run in the loop; nobody waits for it."""
+        asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, work: Callable[[], object]) -> None:
         """Have a function called in the loop soon."""

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
 from rocketpy.broker_core.codec.crc import value_crcs
+from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordTexts, lay_out
 from rocketpy.broker_core.codec.gather import Ints, rows_at
-from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, HEADERS, SysFlag
+from rocketpy.broker_core.codec.layout import CHECKSUM_SIZE, SysFlag
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.gate import admitted_batch

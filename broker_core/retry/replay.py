@@ -22,7 +22,8 @@ from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.property_encoder import join_property_columns
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
-from rocketpy.broker_core.intake.table import queue_of, take_out
+from rocketpy.broker_core.intake.destination import queue_of
+from rocketpy.broker_core.intake.table import take_out
 from rocketpy.broker_core.property_names import (
     CAUSE,
     DELAY,

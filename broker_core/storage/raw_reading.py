@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rocketpy.broker_core.codec.dtypes import HEAD
 from rocketpy.broker_core.codec.gather import Ints, rows_at
-from rocketpy.broker_core.codec.layout import HEAD, HEAD_STRUCT, SIZE_AND_MAGIC
+from rocketpy.broker_core.codec.layout import HEAD_STRUCT, SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE, QUEUE_UNIT_STRUCT, file_name

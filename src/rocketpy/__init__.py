@@ -17,7 +17,15 @@ In Spark it is a format, with nothing to register:
     spark.read.format("rocketpy").option("topic", "orders").load("shop-store")
     spark.readStream.format("rocketpy").option("topic", "orders").load("shop-store")
 
+A cluster of RocketMQ, Apache's or ours, is reached through its name servers:
+
+    with rocketpy.connect("ns1:9876;ns2:9876") as mq:       # `async with rocketpy.aio.connect(...)`
+        mq.send("orders", b"1 euro", tags="paid", keys="o-1")
+        listener = mq.listen("billing", "orders", print)    # or: for message in mq.consumer(...)
+
     open, Store, StoreConfig                    the store: help(rocketpy.Store) has all it can do
+    connect, BlockingClient, aio                the client of clusters, blocking and for asyncio
+    Later, Sql, BufferLimits                    what handlers answer, what consumers want
     local_spark, register                       sessions
     local_broker                                a name server and brokers, for tests
     backfill, restore, send_back                jobs: into Delta and back; rows that failed
@@ -36,7 +44,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rocketpy import errors
+    from rocketpy import aio, errors
+    from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
+    from rocketpy.broker_core.client.consuming.subscriptions import Sql
+    from rocketpy.broker_core.client.consuming.verdicts import Later
+    from rocketpy.broker_core.client.faces.blocking import BlockingClient, connect
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
     from rocketpy.broker_core.local import local_broker
@@ -52,13 +64,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockingClient",
+    "BufferLimits",
     "LagListener",
+    "Later",
     "Metrics",
+    "Sql",
     "Store",
     "StoreConfig",
     "__version__",
+    "aio",
     "analytics",
     "backfill",
+    "connect",
     "errors",
     "local_broker",
     "local_spark",
@@ -72,11 +90,16 @@ __all__ = [
 # Imported when first asked for: the command line and Spark's look for data sources import this
 # module, and pyarrow takes a third of a second.
 _HOMES = {
+    "BufferLimits": "rocketpy.broker_core.client.consuming.process_queue",
+    "BlockingClient": "rocketpy.broker_core.client.faces.blocking",
     "LagListener": "rocketpy.connector.lag",
+    "Later": "rocketpy.broker_core.client.consuming.verdicts",
     "Metrics": "rocketpy.connector.metrics",
+    "Sql": "rocketpy.broker_core.client.consuming.subscriptions",
     "Store": "rocketpy.broker_core.embedded",
     "StoreConfig": "rocketpy.broker_core.config",
     "backfill": "rocketpy.spark_jobs.backfill",
+    "connect": "rocketpy.broker_core.client.faces.blocking",
     "local_broker": "rocketpy.broker_core.local",
     "local_spark": "rocketpy.connector.session",
     "messages_behind": "rocketpy.connector.lag",
@@ -85,8 +108,15 @@ _HOMES = {
     "restore": "rocketpy.spark_jobs.restore",
     "send_back": "rocketpy.connector.failed_rows",
 }
-_MODULES = {"analytics": "rocketpy.spark_jobs.analytics", "errors": "rocketpy.errors"}
-_WITHOUT_SPARK = ("Store", "StoreConfig", "__version__", "errors", "local_broker", "open")
+_MODULES = {
+    "aio": "rocketpy.aio",
+    "analytics": "rocketpy.spark_jobs.analytics",
+    "errors": "rocketpy.errors",
+}
+_WITHOUT_SPARK = (
+    *("BlockingClient", "BufferLimits", "Later", "Sql", "Store", "StoreConfig", "__version__"),
+    *("aio", "connect", "errors", "local_broker", "open"),
+)
 
 
 def __dir__() -> list[str]:

@@ -48,12 +48,20 @@ from rocketpy.broker_core.errors import (
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.faults import UnknownCodeError
     from rocketpy.broker_core.client.address import ClusterAddressError
+    from rocketpy.broker_core.client.consuming.errors import (
+        ForeignConsumerError,
+        GroupTakenError,
+        QueueNotHeldError,
+    )
     from rocketpy.broker_core.client.errors import (
         AccessRefusedError,
+        ClientClosedError,
         FilterRefusedError,
         FolderOnlyError,
         MissingThereError,
         NoBrokerError,
+        NoReplyError,
+        OtherLoopError,
         ServerBusyError,
         ServerRefusedError,
     )
@@ -64,7 +72,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.java_settings import SettingError
     from rocketpy.broker_core.nameserver.key_values import KeyValueFileError
     from rocketpy.broker_core.net.errors import ServerUnreachableError
-    from rocketpy.broker_core.net.loop_thread import ForeignLoopError
+    from rocketpy.broker_core.net.loop_thread import ForeignLoopError, WaitingInLoopError
     from rocketpy.broker_core.net.service import RefusedError
     from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
@@ -89,6 +97,7 @@ __all__ = [
     "ArgumentError",
     "BodyError",
     "ClassFilterError",
+    "ClientClosedError",
     "ClusterAddressError",
     "ColumnError",
     "ConfigError",
@@ -99,11 +108,13 @@ __all__ = [
     "FilterRefusedError",
     "FilterSyntaxError",
     "FolderOnlyError",
+    "ForeignConsumerError",
     "ForeignLoopError",
     "FrameError",
     "GroupNameError",
     "GroupNotFoundError",
     "GroupOnlineError",
+    "GroupTakenError",
     "HeaderError",
     "JobRefusedError",
     "KeyValueFileError",
@@ -118,14 +129,17 @@ __all__ = [
     "MissingThereError",
     "NameRefusedError",
     "NoBrokerError",
+    "NoReplyError",
     "OffsetFormatError",
     "OffsetOutOfRangeError",
     "OptionError",
+    "OtherLoopError",
     "OtherStoreError",
     "OutputModeError",
     "PlotError",
     "ProgressError",
     "QueueNotFoundError",
+    "QueueNotHeldError",
     "QueuesHeldError",
     "ReadOnlyStoreError",
     "RebalanceError",
@@ -153,6 +167,7 @@ __all__ = [
     "UnknownNameError",
     "UnreachableError",
     "UnsupportedStoreError",
+    "WaitingInLoopError",
 ]
 
 # Imported when first asked for: some of them need Spark.
@@ -161,6 +176,10 @@ _HOMES = {
     "RefusedError": "rocketpy.broker_core.net.service",
     "ClusterAddressError": "rocketpy.broker_core.client.address",
     "AccessRefusedError": "rocketpy.broker_core.client.errors",
+    "ClientClosedError": "rocketpy.broker_core.client.errors",
+    "NoReplyError": "rocketpy.broker_core.client.errors",
+    "OtherLoopError": "rocketpy.broker_core.client.errors",
+    "WaitingInLoopError": "rocketpy.broker_core.net.loop_thread",
     "FilterRefusedError": "rocketpy.broker_core.client.errors",
     "FolderOnlyError": "rocketpy.broker_core.client.errors",
     "MissingThereError": "rocketpy.broker_core.client.errors",
@@ -181,6 +200,9 @@ _HOMES = {
     "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",
     "ClassFilterError": "rocketpy.broker_core.filters.class_filter",
     "ConfigError": "rocketpy.broker_core.config",
+    "ForeignConsumerError": "rocketpy.broker_core.client.consuming.errors",
+    "GroupTakenError": "rocketpy.broker_core.client.consuming.errors",
+    "QueueNotHeldError": "rocketpy.broker_core.client.consuming.errors",
     "DataLossError": "rocketpy.connector.data_loss",
     "JobRefusedError": "rocketpy.spark_jobs.backfill.errors",
     "OffsetFormatError": "rocketpy.connector.offsets",

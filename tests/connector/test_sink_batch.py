@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tests.broker_core.storage.test_lock import held_elsewhere
 
 import rocketpy
-from rocketpy.broker_core.intake.table import queue_of
+from rocketpy.broker_core.intake.destination import queue_of
 from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.layout import STAGED
 

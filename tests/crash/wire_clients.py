@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.crash.workload import GROUP, TOPICS, Id, Sent, batches, id_of
 
-from rocketpy.broker_core.client.cluster import command_of
+from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, batch_body, cut
 from rocketpy.broker_core.client.pulling import Pulled, record_batches
 from rocketpy.broker_core.codec.columns import select

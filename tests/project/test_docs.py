@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from rocketpy.broker_core.codec import dtypes
 from rocketpy.broker_core.codec import layout as record_layout
 from rocketpy.broker_core.storage import layout
 from rocketpy.broker_core.storage import verify as verify_package
@@ -70,9 +71,9 @@ def coded(dtype: np.dtype[np.void], start: int = 0) -> list[Field]:
 
 
 def test_the_record_is_documented_as_it_is_coded() -> None:
-    head, foot = coded(record_layout.HEAD), record_layout.FOOT
-    host, stamp = record_layout.HOST_V4_SIZE, record_layout.STORE_TIMESTAMP.itemsize
-    born_at = record_layout.HEAD.itemsize
+    head, foot = coded(dtypes.HEAD), dtypes.FOOT
+    host, stamp = record_layout.HOST_V4_SIZE, dtypes.STORE_TIMESTAMP.itemsize
+    born_at = dtypes.HEAD.itemsize
     middle = [
         Field(born_at, host, "born_host"),
         Field(born_at + host, stamp, "store_timestamp"),
@@ -130,7 +131,7 @@ def test_the_limits_of_a_record_are_documented() -> None:
 
 def test_the_blank_record_is_documented() -> None:
     fields = documented("Blank record")
-    assert fields == coded(record_layout.HEAD)[:2]
+    assert fields == coded(dtypes.HEAD)[:2]
     assert sum(field.size for field in fields) == record_layout.BLANK_SIZE
 
 

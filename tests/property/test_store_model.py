@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
-from rocketpy.broker_core.intake.table import queue_of
+from rocketpy.broker_core.intake.destination import queue_of
 
 COLUMNS = ["topic", "queue_id", "queue_offset", "tags", "keys", "body", "store_timestamp"]
 TOPICS = st.sampled_from(["a", "b", "c-long-name", "%RETRY%g"])

@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.crc32 import crc32
+from rocketpy.broker_core.codec.dtypes import HEADER_V4, HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
-from rocketpy.broker_core.codec.layout import ANY_HOST_V6, HEADER_V4, HEADERS
+from rocketpy.broker_core.codec.layout import ANY_HOST_V6
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.disk import Disk, raise_if_full

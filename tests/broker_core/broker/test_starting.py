@@ -11,7 +11,7 @@ import pytest
 import rocketpy
 from rocketpy.broker_core.broker.broker import Broker
 from rocketpy.broker_core.broker.settings import BrokerSettings
-from rocketpy.broker_core.client.cluster import command_of
+from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.net.blocking import BlockingConnection
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.codes import ResponseCode

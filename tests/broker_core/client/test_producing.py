@@ -16,7 +16,7 @@ from rocketpy.broker_core.errors import (
     QueueNotFoundError,
     TopicNotFoundError,
 )
-from rocketpy.broker_core.intake.table import queue_of
+from rocketpy.broker_core.intake.destination import queue_of
 from rocketpy.broker_core.local import LocalBroker
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.message_queue import MessageQueue

@@ -17,7 +17,7 @@ from rocketpy.broker_core.errors import (
     QueueNotFoundError,
     TopicNotFoundError,
 )
-from rocketpy.broker_core.intake.table import queue_of
+from rocketpy.broker_core.intake.destination import queue_of
 
 KEYS = ["o-1", "o-2", "o-3", "ключ", ""]
 

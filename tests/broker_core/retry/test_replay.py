@@ -10,8 +10,8 @@ import pytest
 
 import rocketpy
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
+from rocketpy.broker_core.intake.destination import queue_of
 from rocketpy.broker_core.intake.staged import commit
-from rocketpy.broker_core.intake.table import queue_of
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.broker_core.retry.stage import CopyStage
 from rocketpy.broker_core.storage.batches.commit import StagedBatch

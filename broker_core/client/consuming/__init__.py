@@ -1,0 +1,1 @@
+"""Consumers: what they pulled, which queues are theirs, what becomes of each message."""

@@ -1,0 +1,1 @@
+"""The producer of asyncio: sends, batches, transactions, requests and replies."""

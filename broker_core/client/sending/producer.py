@@ -1,0 +1,345 @@
+"""A producer in a loop.
+
+P1  On return a message is acknowledged by a broker, at least once: without an answer it is sent
+    again, to another broker unless its queue is fixed. All copies have the same unique key.
+P2  What has no answer yet is limited, in messages and in bytes: who sends more waits.
+P3  A send that is cancelled may have been stored or not; the producer works on.
+
+Which queue a message goes to: see queue_choice.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, cut
+from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
+from rocketpy.broker_core.client.heartbeats import ClientGroups
+from rocketpy.broker_core.client.parcels import (
+    BATCH_BYTES,
+    COMPRESS_OVER_BYTES,
+    MOST_BYTES,
+    PRODUCER_GROUP,
+    SendReceipt,
+    receipts_of,
+    send_command,
+    stored_form,
+)
+from rocketpy.broker_core.client.queue_choice import BrokerFaults, QueueTurns, wanted
+from rocketpy.broker_core.client.routes import TopicRoute
+from rocketpy.broker_core.client.sending.hooks import SendHook, SendTry, call_after, call_before
+from rocketpy.broker_core.client.sending.in_flight import InFlight
+from rocketpy.broker_core.client.session import Answering, Session
+from rocketpy.broker_core.errors import MessageRefusedError, RocketPyError
+from rocketpy.broker_core.intake.destination import refuse_system_topic
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.broker_core.protocol.bodies.heartbeats import ProducerData
+from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
+
+log = logging.getLogger(__name__)
+
+Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
+_BIG_BYTES = 64 << 10  # from here on a body is compressed in a thread, not in the loop
+_PAUSE_S = 0.2  # before a broker is asked once more
+# Refusals after which another broker may take the message, as Apache's producer has it.
+_ELSEWHERE = frozenset(
+    {ResponseCode.SYSTEM_ERROR, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_PERMISSION}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings:
+    """How a producer sends. `timeout_s` is that of one try; `tries` are all of them."""
+
+    group: str = PRODUCER_GROUP
+    timeout_s: float = 3.0
+    tries: int = 3
+    compress_over: int | None = COMPRESS_OVER_BYTES
+    most_bytes: int = MOST_BYTES
+    most_in_flight: int = 4_096
+    most_in_flight_bytes: int = 64 << 20
+
+
+@dataclass(slots=True)
+class _Parcel:
+    """What goes out as one request, and where it may go."""
+
+    messages: list[WrittenMessage]
+    select: Selector | None = None
+    code: RequestCode | None = None  # of a reply it is another one
+
+    @property
+    def draft(self) -> MessageDraft:
+        return self.messages[0].draft
+
+    @property
+    def is_fixed(self) -> bool:
+        return (
+            self.select is not None
+            or self.draft.queue_id is not None
+            or self.draft.sharding_key is not None
+        )
+
+
+class AsyncProducer:
+    """Sends messages to topics of one cluster. A part of a session; used in its loop."""
+
+    def __init__(
+        self,
+        session: Session,
+        settings: ProducerSettings | None = None,
+        *,
+        hooks: Sequence[SendHook] = (),
+    ) -> None:
+        self.session, self.settings, self.hooks = session, settings or ProducerSettings(), hooks
+        self.in_flight = InFlight(self.settings.most_in_flight, self.settings.most_in_flight_bytes)
+        self.faults = BrokerFaults()
+        self._turns = QueueTurns()
+        self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}  # of known routes
+        session.register(self)
+
+    # --- a part of the session --------------------------------------------------------------------
+
+    def groups(self) -> ClientGroups:
+        """Return the group that it sends for."""
+        return ClientGroups(producers=(ProducerData(group_name=self.settings.group),))
+
+    def topics(self) -> Collection[str]:
+        """Return nothing: topics count as used when they are sent to."""
+        return ()
+
+    def handlers(self) -> Mapping[int, Answering]:
+        """Return nothing: transactions and requests are parts of their own."""
+        return {}
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        topic: str,
+        draft: MessageDraft,
+        *,
+        select: Selector | None = None,
+        code: RequestCode | None = None,
+    ) -> SendReceipt:
+        """Send one message; a reply has a code of its own.
+
+        Raises:
+            TopicNotFoundError, QueueNotFoundError, MessageRefusedError: nothing was sent.
+            NoBrokerError: no broker takes messages for the topic.
+            ServerUnreachableError: no answer came; it may be stored nevertheless.
+            ServerRefusedError: the broker did not take it.
+        """
+        parcel = _Parcel([self._written(topic, draft)], select, code)
+        return (await self._deliver(topic, parcel))[0]
+
+    async def begin(
+        self, topic: str, draft: MessageDraft, *, select: Selector | None = None
+    ) -> asyncio.Task[SendReceipt]:
+        """Have one message sent; returns as soon as there is room for it in flight."""
+        parcel = _Parcel([self._written(topic, draft)], select)
+        size = await self._enter(parcel)
+
+        async def go_on() -> SendReceipt:
+            try:
+                return (await self._try(topic, parcel))[0]
+            finally:
+                self.in_flight.leave(1, size)
+
+        # Who asked for it has the task and its error: it is not the session's to log.
+        return asyncio.get_running_loop().create_task(go_on())
+
+    async def send_many(self, topic: str, drafts: Sequence[MessageDraft]) -> list[SendReceipt]:
+        """Send messages in batches; the receipts are in the order of the messages.
+
+        Messages of one sharding key or queue are stored in their order, unless some of them had to
+        be sent again. Those that are to wait for their time go one by one.
+
+        Raises:
+            as send(): some of them may be stored.
+        """
+        written = [self._written(topic, draft) for draft in drafts]
+        parcels = self._parcels(topic, await self._writable(topic), written)
+        sends = [asyncio.ensure_future(self._deliver_in_order(topic, chain)) for chain in parcels]
+        try:
+            found = await asyncio.gather(*sends)
+        except BaseException:
+            for send in sends:
+                send.cancel()
+            await asyncio.gather(*sends, return_exceptions=True)
+            raise
+        receipts = {id(message): receipt for chain in found for message, receipt in chain}
+        return [receipts[id(message)] for message in written]
+
+    async def send_oneway(
+        self, topic: str, draft: MessageDraft, *, select: Selector | None = None
+    ) -> None:
+        """Send one message, and wait for no answer: nobody knows whether it was stored.
+
+        Raises:
+            as send(), as far as that is known when it leaves.
+        """
+        parcel = _Parcel([self._written(topic, draft)], select)
+        queue = self._choose(topic, await self._writable(topic), parcel)
+        stored = await self._stored(parcel)
+        command = send_command(self.settings.group, queue, parcel.messages, stored)
+        await self.session.tell_broker(queue.broker, command)
+
+    async def _deliver(self, topic: str, parcel: _Parcel) -> list[SendReceipt]:
+        size = await self._enter(parcel)
+        try:
+            return await self._try(topic, parcel)
+        finally:
+            self.in_flight.leave(len(parcel.messages), size)
+
+    # --- one parcel -------------------------------------------------------------------------------
+
+    async def _enter(self, parcel: _Parcel) -> int:
+        size = sum(message.batch_bytes for message in parcel.messages)
+        await self.in_flight.enter(len(parcel.messages), size)
+        return size
+
+    async def _deliver_in_order(
+        self, topic: str, chain: Sequence[_Parcel]
+    ) -> list[tuple[WrittenMessage, SendReceipt]]:
+        found: list[tuple[WrittenMessage, SendReceipt]] = []
+        for parcel in chain:
+            found += zip(parcel.messages, await self._deliver(topic, parcel), strict=True)
+        return found
+
+    async def _try(self, topic: str, parcel: _Parcel) -> list[SendReceipt]:
+        stored, failed_on = await self._stored(parcel), None
+        for number in range(1, self.settings.tries + 1):
+            queue = self._choose(topic, await self._writable(topic), parcel, failed_on)
+            if queue.broker == failed_on:
+                await asyncio.sleep(_PAUSE_S)
+            try:
+                return await self._once(queue, parcel, stored, number)
+            except (ServerUnreachableError, NoBrokerError, ServerRefusedError) as error:
+                failed_on = queue.broker
+                if number == self.settings.tries or not self._may_try_again(topic, parcel, error):
+                    raise
+                log.info("%s: try %d failed: %s", queue, number, error)
+        raise AssertionError("a try returns or raises")
+
+    async def _once(
+        self, queue: MessageQueue, parcel: _Parcel, stored: tuple[bytes, int], number: int
+    ) -> list[SendReceipt]:
+        command = send_command(self.settings.group, queue, parcel.messages, stored)
+        if parcel.code is not None:
+            command.code = parcel.code
+        sending = self._sending(queue, parcel, number) if self.hooks else None
+        began_s = time.monotonic()
+        try:
+            answer = await self.session.try_broker(
+                queue.broker, command, timeout_s=self.settings.timeout_s
+            )
+            receipts = receipts_of(queue, parcel.messages, answer)
+        except RocketPyError as error:
+            self.faults.note_failure(queue.broker, time.monotonic())
+            if sending is not None:
+                call_after(self.hooks, replace(sending, error=error))
+            raise
+        now_s = time.monotonic()
+        self.faults.note_answer(queue.broker, now_s - began_s, now_s)
+        if sending is not None:
+            call_after(self.hooks, replace(sending, receipts=receipts))
+        return receipts
+
+    def _sending(self, queue: MessageQueue, parcel: _Parcel, number: int) -> SendTry:
+        sending = SendTry(
+            group=self.settings.group,
+            queue=queue,
+            drafts=[message.draft for message in parcel.messages],
+            uniq_keys=[message.uniq_key for message in parcel.messages],
+            number=number,
+        )
+        call_before(self.hooks, sending)
+        return sending
+
+    def _may_try_again(self, topic: str, parcel: _Parcel, error: RocketPyError) -> bool:
+        if error.retriable:
+            return True
+        route = self.session.known_route(topic)
+        has_others = route is not None and len(route.broker_names) > 1
+        is_for_others = isinstance(error, ServerRefusedError) and error.code in _ELSEWHERE
+        return is_for_others and has_others and not parcel.is_fixed
+
+    async def _stored(self, parcel: _Parcel) -> tuple[bytes, int]:
+        over = self.settings.compress_over
+        if over is not None and len(parcel.draft.body) >= max(over, _BIG_BYTES):
+            return await asyncio.to_thread(stored_form, parcel.messages, over)
+        return stored_form(parcel.messages, over)
+
+    # --- where it goes ----------------------------------------------------------------------------
+
+    async def _writable(self, topic: str) -> list[MessageQueue]:
+        route = self.session.known_route(topic) or await self.session.route(topic)
+        known = self._queues.get(topic)
+        if known is not None and known[0] is route:
+            return known[1]
+        queues = route.writable()
+        if not queues:
+            route = await self.session.route(topic, fresh=True)
+            queues = route.writable()
+        if not queues:
+            raise NoBrokerError(
+                f"topic {topic!r}", "no broker with a master takes messages for it; see its access"
+            )
+        self._queues[topic] = route, queues
+        return queues
+
+    def _choose(
+        self,
+        topic: str,
+        queues: Sequence[MessageQueue],
+        parcel: _Parcel,
+        failed_on: str | None = None,
+    ) -> MessageQueue:
+        if parcel.select is not None:
+            return _selected(parcel.select, queues)
+        avoided = self.faults.avoided(time.monotonic())
+        if failed_on is not None:
+            avoided.add(failed_on)
+        return self._turns.next(wanted(topic, queues, parcel.draft), avoided)
+
+    def _parcels(
+        self, topic: str, queues: Sequence[MessageQueue], messages: Sequence[WrittenMessage]
+    ) -> list[list[_Parcel]]:
+        """Return chains of parcels: those of one chain go one after the other."""
+        alone = [[_Parcel([each])] for each in messages if each.draft.is_waiting]
+        by_place: dict[object, list[WrittenMessage]] = {}
+        for message in messages:
+            draft = message.draft
+            if draft.is_waiting:
+                continue
+            place: object = None
+            if draft.queue_id is not None or draft.sharding_key is not None:
+                place = tuple(wanted(topic, queues, draft))
+            by_place.setdefault(place, []).append(message)
+        most = min(BATCH_BYTES, self.settings.most_bytes)
+        batches = {
+            place: [_Parcel(batch) for batch in cut(group, most)]
+            for place, group in by_place.items()
+        }
+        free = [[batch] for batch in batches.pop(None, [])]
+        return [*alone, *free, *batches.values()]
+
+    def _written(self, topic: str, draft: MessageDraft) -> WrittenMessage:
+        if not isinstance(topic, str):
+            raise MessageRefusedError(f"topic={topic!r}"[:80], "give a str")
+        refuse_system_topic(topic)
+        return WrittenMessage.of(draft, self.settings.most_bytes)
+
+
+def _selected(select: Selector, queues: Sequence[MessageQueue]) -> MessageQueue:
+    queue = select(queues)
+    if queue not in queues:
+        reason = "return one of the queues that it gets"
+        raise MessageRefusedError(f"the selector returned {queue!r:.80}", reason)
+    return queue

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from rocketpy.broker_core.client.route_cache import (
+    FRESH_S,
+    MISSING_S,
+    UNKNOWN_S,
+    UNUSED_S,
+    RouteCache,
+)
+from rocketpy.broker_core.client.routes import TopicRoute
+from rocketpy.broker_core.protocol.bodies.routes import BrokerData, QueueData
+
+
+def route(topic: str, broker: str = "a", *, port: int = 1, slave: int | None = None) -> TopicRoute:
+    addresses = {0: f"{broker}:{port}"} | ({1: f"{broker}:{slave}"} if slave else {})
+    queues = QueueData(broker_name=broker, read_queue_nums=1, write_queue_nums=1, perm=6)
+    data = BrokerData(broker_name=broker, cluster="c", broker_addrs=addresses)
+    return TopicRoute(topic, (queues,), {broker: data})
+
+
+def test_a_route_is_used_as_long_as_it_is_not_suspected() -> None:
+    table, told = RouteCache(), route("t")
+    assert table.use("t", 0) is None
+    table.put(told, 0)
+    assert table.use("t", 1000) is told
+    table.suspect("a")
+    assert table.use("t", 1000) is None
+    assert table.last_known("t") is told
+
+
+def test_only_routes_with_a_suspected_broker_are_asked_for_again() -> None:
+    table = RouteCache()
+    table.put(route("t", "a"), 0)
+    table.put(route("u", "b"), 0)
+    table.suspect("b")
+    assert table.use("t", 1) is not None
+    assert table.use("u", 1) is None
+
+
+def test_a_route_is_due_after_thirty_seconds() -> None:
+    table = RouteCache()
+    table.put(route("t"), 100)
+    assert table.due((), 100 + FRESH_S - 0.1) == []
+    assert table.due((), 100 + FRESH_S) == ["t"]
+
+
+def test_a_topic_that_somebody_needs_is_due_at_once_and_never_forgotten() -> None:
+    table = RouteCache()
+    assert table.due(("t",), 0) == ["t"]
+    table.put(route("t"), 0)
+    assert table.due(("t",), 2 * UNUSED_S) == ["t"]
+    assert table.last_known("t") is not None
+
+
+def test_a_topic_that_nobody_knows_is_asked_for_now_and_then() -> None:
+    table = RouteCache()
+    table.note_missing("t", 10)
+    assert table.due(("t",), 10 + UNKNOWN_S - 0.1) == []
+    assert table.due(("t",), 10 + UNKNOWN_S) == ["t"]
+    table.note_unanswered("t", 20)
+    assert table.due(("t",), 20) == []
+    assert table.due((), 20) == []
+
+
+def test_a_topic_that_nobody_uses_is_forgotten_with_its_brokers() -> None:
+    table = RouteCache()
+    table.put(route("t"), 0)
+    table.use("t", 100)
+    assert table.due((), 100 + UNUSED_S) == []
+    assert table.last_known("t") is None
+    assert table.addresses("a") is None
+
+
+def test_a_missing_topic_keeps_its_route_for_a_while() -> None:
+    table, told = RouteCache(), route("t")
+    assert table.note_missing("t", 0) is None
+    table.put(told, 0)
+    assert table.note_missing("t", MISSING_S - 1) is told
+    assert table.due((), MISSING_S - 1) == []
+    assert table.note_missing("t", MISSING_S) is None
+    assert table.use("t", MISSING_S) is None
+
+
+def test_without_name_servers_a_suspected_route_is_used_again() -> None:
+    table, told = RouteCache(), route("t")
+    table.put(told, 0)
+    table.suspect("a")
+    table.note_unanswered("t", 50)
+    assert table.use("t", 50) is told
+    assert table.due((), 50 + FRESH_S) == ["t"]
+
+
+def test_the_newest_address_of_a_broker_counts() -> None:
+    table = RouteCache()
+    table.put(route("t", port=1), 0)
+    table.put(route("u", port=2), 10)
+    assert table.addresses("a") == {0: "a:2"}
+    table.put(route("t", port=3), 20)
+    assert table.addresses("a") == {0: "a:3"}
+
+
+def test_slaves_are_servers_only_if_wanted() -> None:
+    table = RouteCache()
+    table.put(route("t", slave=9), 0)
+    assert table.servers(with_slaves=False) == ["a:1"]
+    assert table.servers(with_slaves=True) == ["a:1", "a:9"]
