@@ -24,7 +24,7 @@ _HEAD = struct.Struct(
 )
 _PROPERTIES = struct.Struct(">h")  # length of the properties
 _SMALLEST = _HEAD.size + _PROPERTIES.size
-_MOST_PROPERTIES = (1 << 15) - 1
+MOST_PROPERTIES = (1 << 15) - 1
 _tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
 
 
@@ -75,8 +75,8 @@ def join_batch(messages: Iterable[tuple[int, bytes | memoryview, bytes | memoryv
     """
     parts: list[bytes | memoryview] = []
     for flag, body, properties in messages:
-        if len(properties) > _MOST_PROPERTIES:
-            raise BodyError(NAME, f"properties of {len(properties)} bytes; {_MOST_PROPERTIES} fit")
+        if len(properties) > MOST_PROPERTIES:
+            raise BodyError(NAME, f"properties of {len(properties)} bytes; {MOST_PROPERTIES} fit")
         size = _SMALLEST + len(body) + len(properties)
         parts += (_HEAD.pack(size, 0, 0, flag, len(body)), body)
         parts += (_PROPERTIES.pack(len(properties)), properties)
