@@ -8,7 +8,7 @@ see backends.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -39,7 +39,15 @@ class Queues(Protocol):
         """Return the names of all topics."""
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
-        """Return the range of offsets stored in each queue of some topics: first, and end."""
+        """Return the range of offsets stored in each queue of some topics: first, and end.
+
+        Raises:
+            TopicNotFoundError: a topic is not there.
+            BrokersUnreachableError: some brokers do not answer; it has what the others hold.
+        """
+
+    def out_of_reach(self, brokers: Collection[str]) -> Mapping[str, str]:
+        """Return which of these brokers cannot be asked now, and why: they may come back."""
 
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return where in the log a message of a queue lies; None if there is no such entry."""
@@ -240,11 +248,30 @@ class SendingBack(Protocol):
         """Remove what was staged in a transaction."""
 
 
-class Writing(Protocol):
-    """What writes: tasks stage rows, and a commit stores all of them or none. Goes to tasks."""
+class WritingTask(NamedTuple):
+    """A task that writes one partition of a batch."""
 
-    def stage(self, transaction: str, batches: Iterable[pa.RecordBatch], name: str) -> object:
-        """Stage the rows of one partition, in a task; errors call it by its name."""
+    transaction: str  # what the tasks of one batch have in common
+    partition: int
+    attempt: int  # 0 unless Spark runs the task again
+    writer: WriterName | None  # whose batch it is, if it can come again
+    number: int  # of the batch
+
+    @property
+    def name(self) -> str:
+        """What errors call its rows."""
+        return f"partition {self.partition}"
+
+
+class Writing(Protocol):
+    """What writes: tasks stage rows, and a commit stores all of them or none. Goes to tasks.
+
+    A backend without staging stores rows as tasks have them; its commit makes the batch known as
+    done. Made anew on the driver for each run of a batch, before its tasks; and for each commit.
+    """
+
+    def stage(self, task: WritingTask, batches: Iterable[pa.RecordBatch]) -> object:
+        """Stage the rows of one partition, in a task."""
 
     def commit(self, staged: Sequence[object], writer: WriterName | None, number: int) -> None:
         """Store what tasks staged; nothing if this batch of this writer was stored before."""

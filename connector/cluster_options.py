@@ -16,7 +16,7 @@ from rocketpy.broker_core.client.address import (
 )
 from rocketpy.connector.options import Given, OptionError
 
-MOST_PULLED = 1024  # messages of a pull; brokers give what their settings allow
+MOST_PULLED = 4096  # messages of a pull; brokers give what their settings allow
 _DEFAULT_RETRY_S, _LEAST_TIMEOUT_S = 60.0, 0.1
 _CLUSTER_ONLY = ("requestTimeout", "retryTimeout", "pullBatchSize")
 _FOLDER = "needs the folder of a store, and 'namesrvAddr' names a cluster"
@@ -68,9 +68,9 @@ def parse_place(given: Given) -> tuple[str | None, ClusterOptions | None]:
         reason = "cannot be given together with 'path': messages are in a cluster, or in a folder"
         raise OptionError("namesrvAddr", reason)
     for name in given.names():
-        reason = _FOLDER_ONLY.get(name) or _FOLDER_VALUES.get((name, _value(given, name)))
-        if reason is not None:
-            raise OptionError(name, reason)
+        unfit = _FOLDER_ONLY.get(name) or _FOLDER_VALUES.get((name, _value(given, name)))
+        if unfit is not None:
+            raise OptionError(name, unfit)
     return None, _cluster(given, address)
 
 

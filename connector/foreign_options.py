@@ -165,7 +165,7 @@ ROCKETMQ_SPARK_READING = (
     Foreign(("failOnDataLoss",), ("failOnDataLoss",), "in batch as well"),
     Foreign(("subExpression",), ("tags",), "`a || b`, `*`; for SQL92 it is `sql`"),
     Foreign(("pullTimeout", "pullTimeoutMs"), ("requestTimeout",), "a time with its unit"),
-    Foreign(("pullBatchSize",), ("pullBatchSize",), "1024, of which brokers give what they allow"),
+    Foreign(("pullBatchSize",), ("pullBatchSize",), "4096, of which brokers give what they allow"),
     Foreign(
         ("spark.sql.rocketmq.pull.consumer.cache.maxCapacity",),
         (),

@@ -219,7 +219,7 @@ READ_OPTIONS = (
     Option(
         "pullBatchSize",
         "a number",
-        "1024",
+        "4096",
         "With `namesrvAddr`: how many messages one request asks for. Brokers give no more than "
         "their settings allow: 32 by default.",
     ),
