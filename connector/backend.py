@@ -47,7 +47,10 @@ class Queues(Protocol):
         """
 
     def out_of_reach(self, brokers: Collection[str]) -> Mapping[str, str]:
-        """Return which of these brokers cannot be asked now, and why: they may come back."""
+        """Return which of these brokers cannot be asked now, and why: they may come back.
+
+        Queues are looked for anew after this: what is missing of the others then is gone.
+        """
 
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return where in the log a message of a queue lies; None if there is no such entry."""

@@ -136,21 +136,39 @@ def look(
         there = {*backend.topics()} & {*subscribed(options, backend)}
     except OSError as cause:
         raise UnreachableError(f"all ({cause})") from cause
-    found = look_at(there, backend, known)
+    asked = [queue for queue in known if _is_chosen(options, queue, backend)]
+    found = look_at(there, backend, asked)
     if options.queues is None:
         return found
-    asked = {
+    chosen = {
         queue: bounds
         for queue, bounds in found.stored.items()
         if _is_chosen(options, queue, backend)
     }
-    return Look(asked, found.unreachable)
+    return Look(chosen, found.unreachable)
 
 
 def look_at(
     topics: Collection[str], backend: PlanningBackend, known: Collection[MessageQueue] = ()
 ) -> Look:
     """Return all queues of some topics, of those that there are now; `known` is as for look()."""
+    found = _look_once(topics, backend)
+    missing = {queue for queue in known if queue not in found.stored and not found.hides(queue)}
+    if not missing:
+        return found
+    # A broker may have come back between two answers. So who is there is asked first, and then
+    # what is there: what is missing of a broker that was there before is gone.
+    reasons = backend.out_of_reach({queue.broker for queue in missing})
+    found = _look_once({*topics} | {queue.topic for queue in missing}, backend)
+    hidden = {
+        Unseen(queue.topic, queue.broker): reasons[queue.broker]
+        for queue in missing
+        if queue.broker in reasons and queue not in found.stored
+    }
+    return Look(found.stored, {**found.unreachable, **hidden})
+
+
+def _look_once(topics: Collection[str], backend: PlanningBackend) -> Look:
     stored: dict[MessageQueue, tuple[int, int]] = {}
     unreachable: dict[Unseen, str] = {}
     for topic in sorted(topics):
@@ -163,11 +181,6 @@ def look_at(
             unreachable |= {Unseen(topic, broker): why for broker, why in cause.brokers.items()}
         except OSError as cause:
             unreachable[Unseen(topic)] = str(cause)
-    unseen = {queue for queue in known if queue not in stored}
-    reasons = backend.out_of_reach({queue.broker for queue in unseen})
-    for queue in unseen:
-        if queue.broker in reasons:
-            unreachable[Unseen(queue.topic, queue.broker)] = reasons[queue.broker]
     return Look(stored, unreachable)
 
 

@@ -103,11 +103,19 @@ class ClusterQueues:
         return kept[1].all()
 
     def out_of_reach(self, brokers: Collection[str]) -> dict[str, str]:
-        """Return which brokers cannot be asked now, and why.
+        """Return which brokers cannot be asked now, and why; routes are asked for anew after it.
 
         Raises:
             UnreachableError: no name server answers.
         """
+        try:
+            self._cluster.info(fresh=True)
+        except ServerUnreachableError as cause:
+            raise UnreachableError(f"all ({cause})") from cause
+        self._routes.clear()
+        return self._reasons(brokers)
+
+    def _reasons(self, brokers: Collection[str]) -> dict[str, str]:
         found = {}
         for broker in brokers:
             try:
@@ -132,7 +140,7 @@ class ClusterQueues:
             UnreachableError: no name server answers.
         """
         queues = [queue for topic in topics for queue in self.queues(topic)]
-        reasons = self.out_of_reach({queue.broker for queue in queues})
+        reasons = self._reasons({queue.broker for queue in queues})
         asked = [
             queue for queue in queues if queue.broker not in reasons and self._is_range_old(queue)
         ]
