@@ -35,7 +35,7 @@ _IN_FLIGHT = 16
 _DEFAULT_QUEUES = 4
 
 # Stored, though not yet everywhere where the broker was told to keep it.
-_STORED: dict[int, str] = {
+STORED: dict[int, str] = {
     ResponseCode.SUCCESS: "SEND_OK",
     ResponseCode.FLUSH_DISK_TIMEOUT: "FLUSH_DISK_TIMEOUT",
     ResponseCode.FLUSH_SLAVE_TIMEOUT: "FLUSH_SLAVE_TIMEOUT",
@@ -231,7 +231,7 @@ class Producer:
         return command_of(request, body, code=code)
 
     def _receipts(self, parcel: _Parcel, answer: RemotingCommand) -> list[SendReceipt]:
-        status = _STORED.get(answer.code)
+        status = STORED.get(answer.code)
         if status is None:
             self._cluster.check(parcel.queue.broker, answer)
         placed = SendMessageAnswer.decode(answer.fields)

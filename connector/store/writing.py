@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rocketpy.broker_core.storage.existing import refuse_unsupported
 from rocketpy.broker_core.storage.identity import StoreIdentity, make_identity, require_same
+from rocketpy.connector.backend import WritingTask
 from rocketpy.connector.write_options import WriteOptions
 from rocketpy.connector.writer_names import WriterName
 
@@ -37,8 +38,8 @@ class StoreWriting:
     options: WriteOptions
     seen: StoreIdentity  # that driver and tasks must see
 
-    def stage(self, transaction: str, batches: Iterable[pa.RecordBatch], name: str) -> StagedPart:
-        """Stage the rows of one partition, in a task; errors call it by its name.
+    def stage(self, task: WritingTask, batches: Iterable[pa.RecordBatch]) -> StagedPart:
+        """Stage the rows of one partition, in a task.
 
         Raises:
             OtherStoreError: it is not the store that the driver saw: the path is not shared.
@@ -49,12 +50,12 @@ class StoreWriting:
         require_same(self.root, self.seen)
         stage = TaskStage(
             root=self.root,
-            transaction=transaction,
+            transaction=task.transaction,
             topic=options.topic,
             queues=options.queues,
             compress=options.compress,
             property_columns=options.property_columns,
-            name=name,
+            name=task.name,
         )
         try:
             for batch in batches:
