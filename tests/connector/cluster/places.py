@@ -113,7 +113,8 @@ class OurPlace(ClusterPlace):
 
     def send(self, queue: MessageQueue, *bodies: str, tag: str = "") -> None:
         names = [broker.name for broker in self.servers.brokers]
-        put(self.servers.store(names.index(queue.broker)), queue, bodies, tag)
+        with self.servers.store(names.index(queue.broker)) as store:
+            put(store, queue, bodies, tag)
 
 
 @contextmanager
