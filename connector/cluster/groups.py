@@ -11,9 +11,15 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from rocketpy.broker_core.client.cluster import Cluster
-from rocketpy.broker_core.client.errors import MissingThereError
+from rocketpy.broker_core.client.errors import (
+    MissingThereError,
+    NoBrokerError,
+    ServerRefusedError,
+)
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.offsets import ClusterOffsets
+from rocketpy.broker_core.metadata.names import retry_topic
+from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.connector.cluster.patience import patiently
 from rocketpy.connector.cluster.queues import ClusterQueues
@@ -29,6 +35,7 @@ class ClusterGroupOffsets:
     def __init__(self, cluster: Cluster, options: ClusterOptions, queues: ClusterQueues) -> None:
         self._cluster, self._options, self._queues = cluster, options, queues
         self._offsets = ClusterOffsets(cluster)
+        self._visible: set[str] = set()  # groups that were seen to have a retry topic
 
     def committed(self, group: str, topics: Sequence[str]) -> dict[MessageQueue, int]:
         """Return the next offset to read of each queue that a group committed."""
@@ -49,9 +56,24 @@ class ClusterGroupOffsets:
         """
         try:
             self._offsets.commit(group, positions)
+            self._make_visible(group)
         except MissingThereError as cause:
             if cause.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
                 raise
             log.info("making group %s: %s", group, cause)
             ClusterGroups(self._cluster).create(group)
             self._offsets.commit(group, positions)
+            self._make_visible(group)
+
+    def _make_visible(self, group: str) -> None:
+        """Make the group's retry topic, if it is missing; offsets are kept without it as well."""
+        if group in self._visible:
+            return
+        self._visible.add(group)
+        try:
+            if retry_topic(group) not in self._cluster.topics():
+                ClusterGroups(self._cluster).make_retry_topic(group)
+        except (ServerRefusedError, ServerUnreachableError, NoBrokerError) as cause:
+            log.warning(
+                "group %s has no retry topic, and consoles do not show it: %s", group, cause
+            )
