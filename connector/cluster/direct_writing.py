@@ -15,6 +15,7 @@ for. docs/guarantees.md says what follows.
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +23,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rocketpy.broker_core.client.cluster import Cluster
-from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.connector.backend import WritingTask
 from rocketpy.connector.cluster.batch_notes import BatchNotes
-from rocketpy.connector.cluster.landed import LandedRows
+from rocketpy.connector.cluster.landed import NO_KEYS, LandedRows, ends_of
 from rocketpy.connector.cluster.row_keys import RowKeys, batch_token
-from rocketpy.connector.cluster.task_sending import EarlierRows, TaskSending, WriteRun
+from rocketpy.connector.cluster.task_sending import (
+    SETTLE_S,
+    EarlierRows,
+    TaskSending,
+    WriteRun,
+)
 from rocketpy.connector.cluster.undecided import Undecided, send_missing
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.write_options import WriteOptions
@@ -149,12 +154,11 @@ def direct_writing(cluster: Cluster, options: WriteOptions) -> DirectWriting:
     assert options.topic is not None  # see writing.py
     route = cluster.route(options.topic)
     queues = sorted({*route.readable(), *route.writable()})
-    ranges = ClusterOffsets(cluster).ranges(queues)
     run = WriteRun(
         token=uuid.uuid4().int >> 66,  # it must fit into an offset
         topic=options.topic,
         queues=tuple(route.writable()),
-        ends={queue: end for queue, (_, end) in ranges.items()},
+        ends=ends_of(cluster, queues, timeout_s=options.cluster.retry_s),
     )
     return DirectWriting(options, options.cluster, run)
 
@@ -175,8 +179,11 @@ def _earlier_rows(
     known = _earlier.get((run.token, batch))
     if known is None:
         _earlier.clear()
-        known = EarlierRows(landed.between(begins, run.ends))
+        keys, late = landed.between(begins, run.ends), NO_KEYS
+        if len(keys):
+            log.warning("%s: %d rows of this batch are there already", run.topic, len(keys))
+            time.sleep(SETTLE_S)
+            late = landed.after(run.ends)
+        known = EarlierRows(keys, late)
         _earlier[run.token, batch] = known
-        if len(known.keys):
-            log.warning("%s: %d rows of this batch are there already", run.topic, len(known.keys))
     return known

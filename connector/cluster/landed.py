@@ -7,13 +7,14 @@ D2  Rows that wait to be delivered later are not in the topic's queues yet: they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.dispatching import wait_until_dispatched
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.pulled import Pulled, PullRequest
 from rocketpy.broker_core.client.pulling import MOST_MESSAGES, Puller, record_batches
@@ -35,10 +36,9 @@ class LandedRows:
     def __init__(self, cluster: Cluster, batch: bytes, *, retry_s: float) -> None:
         self._cluster, self._batch, self._retry_s = cluster, batch, retry_s
 
-    def ends(self, queues: list[MessageQueue]) -> dict[MessageQueue, int]:
-        """Return where queues end now."""
-        found = ClusterOffsets(self._cluster).ranges(queues)
-        return {queue: end for queue, (_, end) in found.items()}
+    def ends(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, int]:
+        """Return where queues end now; all that was acknowledged before is before these ends."""
+        return ends_of(self._cluster, queues, timeout_s=self._retry_s)
 
     def between(self, starts: Offsets, ends: Offsets) -> Keys:
         """Return the keys of the batch that are in queues, sorted: each from its start to its end.
@@ -82,6 +82,19 @@ class LandedRows:
         own = column.filter(pc.starts_with(column, pattern=self._batch.decode()))
         own = own.filter(pc.equal(pc.binary_length(own), KEY.itemsize))
         return np.array(own.cast(pa.binary()).to_pylist(), KEY) if len(own) else NO_KEYS
+
+
+def ends_of(
+    cluster: Cluster, queues: Sequence[MessageQueue], *, timeout_s: float
+) -> dict[MessageQueue, int]:
+    """Return where queues end now; all that was acknowledged before is before these ends.
+
+    Raises:
+        ServerUnreachableError, NoBrokerError: a broker does not answer.
+    """
+    wait_until_dispatched(cluster, {queue.broker for queue in queues}, timeout_s=timeout_s)
+    found = ClusterOffsets(cluster).ranges(queues)
+    return {queue: end for queue, (_, end) in found.items()}
 
 
 def is_among(keys: Keys, landed: Keys) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -34,7 +34,7 @@ from rocketpy.connector.cluster.row_keys import (
     partitions_of,
 )
 
-_SETTLE_S = 0.5  # how long requests of a task that died are given to be stored
+SETTLE_S = 0.5  # how long requests of a task that died are given to be stored
 _Mask = npt.NDArray[np.bool_]
 _DOUBTFUL = pa.schema(
     [
@@ -59,9 +59,14 @@ class WriteRun:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRows:
-    """The keys that earlier runs of a batch left before this run began, sorted."""
+    """The keys that earlier runs of a batch left before this run began, sorted.
+
+    `late` are those that came when it had begun: requests of tasks that died meanwhile, and rows of
+    this run. They tell of a row that it is there, and of others nothing.
+    """
 
     keys: Keys = field(default_factory=lambda: NO_KEYS)
+    late: Keys = field(default_factory=lambda: NO_KEYS)
 
     def of(self, partition: int) -> Keys:
         """Return those of one partition."""
@@ -157,11 +162,11 @@ class TaskSending:
         sender.finish()
 
     def _sent_before(self) -> Keys:
-        """Return what an earlier attempt of this run has sent."""
-        if not self.is_again:
-            return NO_KEYS
-        time.sleep(_SETTLE_S)
-        keys = self.landed.after(self.run.ends)
+        """Return what came to the topic since this run began, from this partition."""
+        keys = self.earlier.late
+        if self.is_again:
+            time.sleep(SETTLE_S)
+            keys = self.landed.after(self.run.ends)
         own: Keys = keys[partitions_of(keys) == self.row_keys.partition]
         return own
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import rocketpy
 from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.dispatching import wait_until_dispatched
 from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.errors import AccessRefusedError
 from rocketpy.broker_core.client.producing import Producer
@@ -46,10 +47,17 @@ def broker() -> Iterator[LocalBroker]:
         yield running
 
 
+class Running(Protocol):
+    """What can be written to."""
+
+    @property
+    def namesrv_addr(self) -> str: ...
+
+
 class Sink:
     """The batches of one query on a topic: each run is made of tasks, one for each partition."""
 
-    def __init__(self, broker: LocalBroker, topic: str = "t", query: str = "q1") -> None:
+    def __init__(self, broker: Running, topic: str = "t", query: str = "q1") -> None:
         self.options = WriteOptions.parse(
             {
                 "namesrvAddr": broker.namesrv_addr,
@@ -96,12 +104,13 @@ def batches(rows: Rows | pa.Table, *, dies: bool = False) -> Iterator[pa.RecordB
         raise TaskDied
 
 
-def stored(broker: LocalBroker, topic: str) -> list[dict[str, Any]]:
+def stored(broker: Running, topic: str) -> list[dict[str, Any]]:
     """Return all messages of a topic, as a client reads them."""
     names = ["body", "queue_id", "queue_offset", "broker", "tags", "keys", "properties", "flag"]
     found: list[dict[str, Any]] = []
     with Cluster(broker.namesrv_addr) as cluster:
         puller = Puller(cluster)
+        wait_until_dispatched(cluster, cluster.masters(), timeout_s=30)
         for span in ClusterTopics(cluster).queues(topic):
             pulled = puller.read(span.queue, span.first, span.end)
             for batch in record_batches(pulled, select(names)):
