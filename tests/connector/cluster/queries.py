@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -21,8 +22,8 @@ Rows = list[tuple[MessageQueue, int, str]]  # queue, offset and body of each mes
 _planning: list[StreamReader] = []
 
 
-def parsed(given: dict[str, object]) -> ReadOptions:
-    named = {"columns": COLUMNS} | given
+def parsed(given: Mapping[str, object]) -> ReadOptions:
+    named = {"columns": COLUMNS, **given}
     return ReadOptions.parse({name: str(value) for name, value in named.items()})
 
 
@@ -37,7 +38,7 @@ def rows_of(reader: BatchReader | StreamReader, parts: Any) -> Rows:
     )
 
 
-def batch(given: dict[str, object]) -> Rows:
+def batch(given: Mapping[str, object]) -> Rows:
     """Return what a batch reads."""
     reader = BatchReader(parsed(given), SCHEMA)
     return rows_of(reader, reader.partitions())
@@ -46,8 +47,8 @@ def batch(given: dict[str, object]) -> Rows:
 class Query:
     """A stream: what is planned and read is in processes that share nothing."""
 
-    def __init__(self, given: dict[str, object]) -> None:
-        self.given: dict[str, object] = {"startingOffsets": "earliest"} | given
+    def __init__(self, given: Mapping[str, object]) -> None:
+        self.given = {"startingOffsets": "earliest", **given}
         self.restart()
         self.at: dict[str, Any] = self.reader.initialOffset()
 

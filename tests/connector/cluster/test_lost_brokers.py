@@ -113,7 +113,12 @@ def test_a_task_waits_for_a_broker_that_comes_back(
     log = logging.getLogger(range_reading.__name__)
     handler = Starter()
     log.addHandler(handler)
-    back = threading.Thread(target=lambda: (waits.wait(20), place.servers.start_broker(1)))
+
+    def start_again() -> None:
+        waits.wait(20)
+        place.servers.start_broker(1)
+
+    back = threading.Thread(target=start_again)
     back.start()
     try:
         assert rows_of(plan, parts) == of(A, B)
