@@ -17,7 +17,7 @@ from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.local import LocalBroker, local_broker
 from rocketpy.broker_core.message_queue import MessageQueue
 
-KINDS = ("folder", "ours", "apache")
+KINDS = ("folder", "ours", "apache", "apache 4.9.7")
 
 
 class Place(Protocol):
@@ -129,6 +129,13 @@ def running(kind: str, folder: Path) -> Iterator[Place]:
             ours = OurPlace(servers)
             with ours.cluster:
                 yield ours
+    elif kind == "apache 4.9.7":
+        from tests.interop.cluster_addresses import apache_4_target
+
+        with apache_4_target() as target:
+            older = ClusterPlace(target.namesrv_addr)
+            with older.cluster:
+                yield older
     else:
         from tests.interop.apache import ApacheBroker
 
