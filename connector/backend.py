@@ -1,9 +1,9 @@
 """What the connector needs of a backend: of whatever stores the messages that it reads and writes.
 
-The interfaces are small: one to plan, one to read, one for groups and one for their members, and
-those to write. A backend that has the files of a store has one more, the views. A queue is topic,
-broker and id everywhere, as a backend may have several brokers. The options choose the backend:
-see backends.py.
+The interfaces are small: one to plan, one to read, one for groups and one for their members, those
+to write, one for small tables. A backend that has the files of a store has one more, the views. A
+queue is topic, broker and id everywhere, as a backend may have several brokers. The options choose
+the backend: see backends.py.
 """
 
 from __future__ import annotations
@@ -135,7 +135,14 @@ class MemberKeeper(GroupOffsets, Protocol):
         """Note for one broadcasting member the next offset to read of some queues, durably."""
 
 
-class Views(Protocol):
+class Tables(Protocol):
+    """What makes the small views."""
+
+    def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
+        """Return groups or topics; ages count up to `now_ms`, or to now."""
+
+
+class Views(Tables, Protocol):
     """What there is to read besides messages, where the files of a store are at hand.
 
     These are its log, its index, the entries of its queues, and tables of its groups and topics.
@@ -190,9 +197,6 @@ class Views(Protocol):
     def index_entries(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield the entries of one index file; none if it is gone meanwhile."""
 
-    def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
-        """Return one of the small views; ages count up to `now_ms`, or to now."""
-
     def group_names(self, topic: str | None = None) -> set[str]:
         """Return the groups that committed offsets, of a topic or of any."""
 
@@ -209,6 +213,9 @@ class Backend(PlanningBackend, Messages, Protocol):
         Raises:
             OptionError: this backend has none.
         """
+
+    def tables(self) -> Tables | None:
+        """Return what makes the small views; None if this backend has none."""
 
     def views(self) -> Views | None:
         """Return what there is to read besides messages; None if this backend has no files."""

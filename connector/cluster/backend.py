@@ -15,6 +15,7 @@ from rocketpy.connector.backend import MemberKeeper
 from rocketpy.connector.cluster.groups import ClusterGroupOffsets
 from rocketpy.connector.cluster.queues import ClusterQueues
 from rocketpy.connector.cluster.reading import ClusterMessages
+from rocketpy.connector.cluster.tables import ClusterTables
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.options import OptionError
@@ -48,6 +49,10 @@ class ClusterBackend:
     def members(self) -> MemberKeeper:
         """Raise: a cluster keeps members that are connected to it, and a query is not."""
         raise OptionError("member", "a cluster keeps no members for queries; leave it out")
+
+    def tables(self) -> ClusterTables:
+        """Return what makes the small views."""
+        return ClusterTables(self._cluster, self._options)
 
     def views(self) -> None:
         """Return None: there are no files."""

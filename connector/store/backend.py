@@ -81,6 +81,10 @@ class StoreBackend(LogBackend):
         """Return what keeps the members of groups: the store itself."""
         return self
 
+    def tables(self) -> StoreBackend:
+        """Return what makes the small views: the store itself."""
+        return self
+
     def views(self) -> StoreBackend:
         """Return what there is to read besides messages: the store itself."""
         return self

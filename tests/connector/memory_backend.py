@@ -22,7 +22,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset
-from rocketpy.connector.backend import MemberKeeper, Views
+from rocketpy.connector.backend import MemberKeeper, Tables, Views
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.planning import QueueRange
@@ -166,6 +166,9 @@ class MemoryBackend:
 
     def members(self) -> MemberKeeper:
         raise OptionError("member", "this place keeps no members")
+
+    def tables(self) -> Tables | None:
+        return None
 
     def views(self) -> Views | None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 from tests.connector.cluster.conftest import MakeTopic
@@ -16,6 +17,7 @@ from rocketpy.connector.batch_reader import BatchReader
 from rocketpy.connector.cluster import queues as cluster_queues
 from rocketpy.connector.offsets import by_topic
 from rocketpy.connector.options import OptionError
+from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import spark_schema
 
 SCHEMA_OF_TIMES = spark_schema("messages", "store_timestamp")
@@ -224,3 +226,46 @@ def test_offsets_are_not_committed_before_the_batch_is_done(
     assert {*place.committed(group, queues).values()} <= {0}
     assert query.run() == []
     assert place.committed(group, queues) == dict.fromkeys(queues, 3)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def table(place: Place, view: str) -> list[dict[str, Any]]:
+    options = ReadOptions.parse({**place.options, "view": view})
+    reader = BatchReader(options, spark_schema(view, None))
+    return [
+        row
+        for part in reader.partitions()
+        for each in reader.read(part)
+        for row in each.to_pylist()
+    ]
+
+
+def test_a_groups_lag_is_what_it_has_not_read(place: Place, make_topic: MakeTopic) -> None:
+    topic, queues = make_topic()
+    group = f"g-{topic}"
+    Query({**place.options, "topic": topic, "consumerGroup": group}).available_now()
+    place.send(queues[0], "another")
+    rows = {
+        (row["broker"], row["queue_id"]): row
+        for row in table(place, "groups")
+        if row["consumer_group"] == group
+    }
+    assert rows.keys() == {(queue.broker, queue.queue_id) for queue in queues}
+    for queue in queues:
+        row = rows[queue.broker, queue.queue_id]
+        behind = int(queue == queues[0])
+        assert (row["topic"], row["committed_offset"], row["min_offset"]) == (topic, 3, 0)
+        assert (row["end_offset"], row["lag"]) == (3 + behind, behind)
+        assert (row["lag_seconds"] >= 0) if behind else (row["lag_seconds"] == 0)
+
+
+def test_topics_have_their_queues_and_messages(place: Place, make_topic: MakeTopic) -> None:
+    (full, queues), (empty, _) = make_topic(), make_topic(messages=0)
+    rows = {row["topic"]: row for row in table(place, "topics")}
+    assert (rows[full]["kind"], rows[full]["queues"]) == ("normal", len(queues))
+    assert (rows[full]["is_readable"], rows[full]["is_writable"]) == (True, True)
+    assert rows[full]["messages"] == 3 * len(queues)
+    assert rows[full]["oldest_timestamp"] <= rows[full]["newest_timestamp"]
+    assert (rows[empty]["messages"], rows[empty]["oldest_timestamp"]) == (0, None)
