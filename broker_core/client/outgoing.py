@@ -8,7 +8,7 @@ O3  A row gets the unique key that it is given; one of its own counts as a part 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,6 +73,8 @@ class OutgoingTable:
     turn: int = 0
     property_columns: tuple[str, ...] = ()
     key_bytes: int = 32  # of the unique key that a row gets
+    # Numbers by which rows are spread over queues instead of in turn, made of their contents.
+    spread: Callable[[pa.Array], _Ints] | None = None
     _intake: Intake = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,25 +103,32 @@ class OutgoingTable:
         wanted = cast_column(batch, "queue_id", pa.int32())
         ids = pc.fill_null(wanted, _NO_QUEUE) if wanted is not None else None
         sharding = rows.named.get(SHARDING_KEY)
-        queues, is_fixed = self._choose(batch.num_rows, ids, sharding)
         more = [own_key, None if ids is None else ids.cast(pa.string())]
+        contents = _contents(rows, properties, more)
+        queues, is_fixed = self._choose(self._turns(contents), ids, sharding)
         return OutgoingRows(
             queues=queues,
             is_fixed=is_fixed,
             is_alone=is_alone,
-            contents=_contents(rows, properties, more),
+            contents=contents,
             flags=rows.flags,
             bodies=rows.bodies,
             properties=properties,
         )
 
+    def _turns(self, contents: pa.Array) -> _Ints:
+        """Return the numbers by which rows without a queue are spread."""
+        if self.spread is not None:
+            return self.spread(contents)
+        turns = np.arange(len(contents), dtype=np.int64) + self.turn
+        self.turn = int((self.turn + len(contents)) % len(self.queues))
+        return turns
+
     def _choose(
-        self, rows: int, ids: pa.Array | None, sharding: pa.Array | None
+        self, turns: _Ints, ids: pa.Array | None, sharding: pa.Array | None
     ) -> tuple[_Ints, npt.NDArray[np.bool_]]:
         """Return the queue of each row, and whether it may go to this one only."""
-        turns = np.arange(rows, dtype=np.int64) + self.turn
-        is_fixed = np.zeros(rows, np.bool_)
-        self.turn = int((self.turn + rows) % len(self.queues))
+        is_fixed = np.zeros(len(turns), np.bool_)
         chosen = turns % len(self.queues)
         if sharding is not None:
             encoded = sharding.dictionary_encode()  # each key is hashed once

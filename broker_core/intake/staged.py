@@ -51,6 +51,7 @@ class TaskStage:
     property_columns: tuple[str, ...] = ()
     name: str = "the table"  # what rows are counted in, for errors
     clock: Clock = field(default_factory=SystemClock)
+    config: StoreConfig | None = None  # None: what the store has
     _config: StoreConfig = field(init=False)
     _topics: TopicTable = field(init=False)
     _intakes: dict[str, Intake] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class TaskStage:
 
     def __post_init__(self) -> None:
         self._chunks = RowChunks(self.name)
-        self._config = adapt(self.root, StoreConfig())
+        self._config = self.config or adapt(self.root, StoreConfig())
         self._topics = TopicTable(ConfigFile(self.root / CONFIG / TopicTable.FILE_NAME, Disk()))
 
     def add(self, batch: pa.RecordBatch) -> None:

@@ -26,7 +26,7 @@ from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
-from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
+from rocketpy.broker_core.stale_batch import StaleBatchError
 
 log = logging.getLogger(__name__)
 

@@ -41,6 +41,12 @@ def batch_token(writer: str, number: int) -> bytes:
     return hashlib.sha256(f"{writer}\n{number}".encode()).hexdigest()[:12].encode()
 
 
+def numbers_of(contents: pa.Array) -> _Ints:
+    """Return a number for each row, made of all that it says; none is negative."""
+    found = [mmh3.mmh3_x64_128_utupledigest(each)[0] >> 1 for each in contents.to_pylist()]
+    return np.array(found, np.int64)
+
+
 def contents_of(keys: Keys) -> Keys:
     """Return the part of keys that tells what rows say."""
     return np.ascontiguousarray(keys).view(_PARTS)["content"]

@@ -10,6 +10,7 @@ from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
 from rocketpy.broker_core.intake.table import refuse_system_topic
 from rocketpy.connector.backend import Writing
 from rocketpy.connector.cluster.direct_writing import direct_writing
+from rocketpy.connector.cluster.staged_writing import staged_writing
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.write_options import WriteOptions
 
@@ -28,6 +29,11 @@ def cluster_writing(options: WriteOptions) -> Writing:
     topic = _topic(options)
     with options.cluster.access.connect() as cluster:
         _check_topic(cluster, topic)
+        staged = staged_writing(cluster, options)
+        if staged is not None:
+            log.info("%s: batches are stored whole at each of %s, once", topic, staged.brokers)
+            return staged
+        log.info("%s: its brokers have no staging: each row once, batches bit by bit", topic)
         return direct_writing(cluster, options)
 
 

@@ -69,10 +69,11 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.net.service import RefusedError
     from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
-    from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
+    from rocketpy.broker_core.stale_batch import StaleBatchError
     from rocketpy.broker_core.storage.identity import OtherStoreError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
     from rocketpy.broker_core.store_path import StorePathError
+    from rocketpy.connector.cluster.staged_writing import OtherBrokersError
     from rocketpy.connector.data_loss import DataLossError
     from rocketpy.connector.lag import ProgressError
     from rocketpy.connector.membership import QueuesHeldError
@@ -123,6 +124,7 @@ __all__ = [
     "OffsetFormatError",
     "OffsetOutOfRangeError",
     "OptionError",
+    "OtherBrokersError",
     "OtherStoreError",
     "OutputModeError",
     "PlotError",
@@ -177,7 +179,8 @@ _HOMES = {
     "FrameError": "rocketpy.broker_core.protocol.errors",
     "HeaderError": "rocketpy.broker_core.protocol.errors",
     "StorePathError": "rocketpy.broker_core.store_path",
-    "StaleBatchError": "rocketpy.broker_core.storage.batches.ledger",
+    "StaleBatchError": "rocketpy.broker_core.stale_batch",
+    "OtherBrokersError": "rocketpy.connector.cluster.staged_writing",
     "OtherStoreError": "rocketpy.broker_core.storage.identity",
     "UnreachableError": "rocketpy.connector.topics",
     "QueuesHeldError": "rocketpy.connector.membership",

@@ -20,11 +20,11 @@ from rocketpy.broker_core.errors import (
     StoreLockedError,
 )
 from rocketpy.broker_core.intake.staged import TaskStage, commit
+from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.broker_core.storage.batches.commit import StagedBatch
 from rocketpy.broker_core.storage.batches.ledger import (
     Ledger,
     PendingBatch,
-    StaleBatchError,
     write_ledger,
 )
 from rocketpy.broker_core.storage.layout import LEDGER, STAGED

@@ -14,7 +14,7 @@ from tests.connector.cluster.test_cluster_sink_tasks import MANY, Sink, TaskDied
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.topics import ClusterTopics
-from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
+from rocketpy.broker_core.stale_batch import StaleBatchError
 
 pytestmark = pytest.mark.interop
 _numbers = count(1)

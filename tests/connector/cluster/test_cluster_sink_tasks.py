@@ -25,7 +25,8 @@ from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.local import LocalBroker
-from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
+from rocketpy.broker_core.protocol.codes import OwnCode
+from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.connector.backend import Writing, WritingTask
 from rocketpy.connector.backends import writing_of
 from rocketpy.connector.cluster.direct_writing import direct_writing
@@ -52,6 +53,12 @@ class Running(Protocol):
 
     @property
     def namesrv_addr(self) -> str: ...
+
+
+def without_staging(broker: LocalBroker) -> None:
+    """Have brokers say of staging what Apache's do."""
+    for running in broker.brokers:
+        running.faults.refuse(OwnCode.ASK_STAGED, answer="REQUEST_CODE_NOT_SUPPORTED", times=None)
 
 
 class Sink:
