@@ -164,6 +164,7 @@ def direct_writing(cluster: Cluster, options: WriteOptions) -> DirectWriting:
 
 
 def _noted_name(writer: WriterName | None, topic: str) -> str:
+    # Plain writes note only which tasks have begun, and share one name: their runs differ.
     return writer.name if writer is not None else f"any topic {topic}"
 
 

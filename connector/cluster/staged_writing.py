@@ -29,6 +29,7 @@ from rocketpy.broker_core.protocol.requests.staging import StageRows
 from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.connector.backend import WritingTask
 from rocketpy.connector.cluster.row_keys import numbers_of
+from rocketpy.connector.cluster.task_sending import without_topic
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.write_options import WriteOptions
 from rocketpy.connector.writer_names import WriterName
@@ -95,7 +96,7 @@ class StagedWriting:
             if len(uploads) == 1:
                 (only,) = uploads.values()
                 for batch in batches:
-                    only.add(_without_topic(batch))
+                    only.add(without_topic(batch))
             else:
                 self._spread(task, batches, uploads)
             files = {name: upload.finish() for name, upload in uploads.items()}
@@ -128,7 +129,7 @@ class StagedWriting:
                     uploads[name].add(placed.filter(pa.array(is_its)))
 
         for batch in batches:
-            for chunk in chunks.add(_without_topic(batch)):
+            for chunk in chunks.add(without_topic(batch)):
                 send(chunk)
         for chunk in chunks.rest():
             send(chunk)
@@ -187,10 +188,6 @@ def _drop(cluster: Cluster, brokers: Sequence[str], transactions: Iterable[str])
                 staging.drop(broker, transaction)
             except (ServerUnreachableError, NoBrokerError, ServerRefusedError) as error:
                 log.warning("what was staged in %s stays for a day: %s", transaction, error)
-
-
-def _without_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.drop_columns("topic") if "topic" in batch.schema.names else batch
 
 
 def staged_writing(cluster: Cluster, options: WriteOptions) -> StagedWriting | None:

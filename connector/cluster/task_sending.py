@@ -202,8 +202,13 @@ class TaskSending:
 
 def _chunks(chunks: RowChunks, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield from chunks.add(batch)
+        yield from chunks.add(without_topic(batch))
     yield from chunks.rest()
+
+
+def without_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows without the column that the option `topic` overrides."""
+    return batch.drop_columns("topic") if "topic" in batch.schema.names else batch
 
 
 def sender_of(

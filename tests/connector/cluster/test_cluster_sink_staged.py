@@ -186,6 +186,7 @@ def test_columns_come_back_and_keys_keep_queue_and_order(
         {
             "body": MANY[:5000],
             "tags": ["paid"] * 5000,
+            "topic": ["the option wins"] * 5000,
             "keys": [[f"k{number}"] for number in range(5000)],
             "sharding_key": [f"s{number % 7}" for number in range(5000)],
         }

@@ -350,6 +350,7 @@ def test_all_columns_come_back(sink: Sink, broker: LocalBroker) -> None:
         {
             "body": [b"1", b""],
             "tags": ["paid", None],
+            "topic": ["the option", "wins"],
             "keys": [["k1", "k2"], None],
             "properties": pa.array(
                 [[("region", "eu"), ("UNIQ_KEY", "own")], None], pa.map_(pa.string(), pa.string())
