@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from rocketpy.connector.offsets import OffsetFormatError
     from rocketpy.connector.options import OptionError
     from rocketpy.connector.sink import OutputModeError
-    from rocketpy.connector.topics import UnreachableError
+    from rocketpy.connector.topics import BrokersUnreachableError, UnreachableError
     from rocketpy.spark_jobs.analytics.arguments import ArgumentError
     from rocketpy.spark_jobs.analytics.drawing import PlotError
     from rocketpy.spark_jobs.backfill.errors import JobRefusedError
@@ -90,6 +90,7 @@ __all__ = [
     "AccessRefusedError",
     "ArgumentError",
     "BodyError",
+    "BrokersUnreachableError",
     "ClassFilterError",
     "ClusterAddressError",
     "ColumnError",
@@ -182,6 +183,7 @@ _HOMES = {
     "StaleBatchError": "rocketpy.broker_core.stale_batch",
     "OtherBrokersError": "rocketpy.connector.cluster.staged_writing",
     "OtherStoreError": "rocketpy.broker_core.storage.identity",
+    "BrokersUnreachableError": "rocketpy.connector.topics",
     "UnreachableError": "rocketpy.connector.topics",
     "QueuesHeldError": "rocketpy.connector.membership",
     "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",
