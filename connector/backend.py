@@ -1,14 +1,14 @@
 """What the connector needs of a backend: of whatever stores the messages that it reads and writes.
 
-The interfaces are small: one to plan, one to read, one for groups and one for their members, and
-those to write. A backend that has the files of a store has one more, the views. A queue is topic,
-broker and id everywhere, as a backend may have several brokers. The options choose the backend:
-see backends.py.
+The interfaces are small: one to plan, one to read, one for groups and one for their members, those
+to write, one for small tables. A backend that has the files of a store has one more, the views. A
+queue is topic, broker and id everywhere, as a backend may have several brokers. The options choose
+the backend: see backends.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -39,7 +39,18 @@ class Queues(Protocol):
         """Return the names of all topics."""
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
-        """Return the range of offsets stored in each queue of some topics: first, and end."""
+        """Return the range of offsets stored in each queue of some topics: first, and end.
+
+        Raises:
+            TopicNotFoundError: a topic is not there.
+            BrokersUnreachableError: some brokers do not answer; it has what the others hold.
+        """
+
+    def out_of_reach(self, brokers: Collection[str]) -> Mapping[str, str]:
+        """Return which of these brokers cannot be asked now, and why: they may come back.
+
+        Queues are looked for anew after this: what is missing of the others then is gone.
+        """
 
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return where in the log a message of a queue lies; None if there is no such entry."""
@@ -124,7 +135,14 @@ class MemberKeeper(GroupOffsets, Protocol):
         """Note for one broadcasting member the next offset to read of some queues, durably."""
 
 
-class Views(Protocol):
+class Tables(Protocol):
+    """What makes the small views."""
+
+    def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
+        """Return groups or topics; ages count up to `now_ms`, or to now."""
+
+
+class Views(Tables, Protocol):
     """What there is to read besides messages, where the files of a store are at hand.
 
     These are its log, its index, the entries of its queues, and tables of its groups and topics.
@@ -179,9 +197,6 @@ class Views(Protocol):
     def index_entries(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield the entries of one index file; none if it is gone meanwhile."""
 
-    def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
-        """Return one of the small views; ages count up to `now_ms`, or to now."""
-
     def group_names(self, topic: str | None = None) -> set[str]:
         """Return the groups that committed offsets, of a topic or of any."""
 
@@ -198,6 +213,9 @@ class Backend(PlanningBackend, Messages, Protocol):
         Raises:
             OptionError: this backend has none.
         """
+
+    def tables(self) -> Tables | None:
+        """Return what makes the small views; None if this backend has none."""
 
     def views(self) -> Views | None:
         """Return what there is to read besides messages; None if this backend has no files."""
@@ -240,11 +258,30 @@ class SendingBack(Protocol):
         """Remove what was staged in a transaction."""
 
 
-class Writing(Protocol):
-    """What writes: tasks stage rows, and a commit stores all of them or none. Goes to tasks."""
+class WritingTask(NamedTuple):
+    """A task that writes one partition of a batch."""
 
-    def stage(self, transaction: str, batches: Iterable[pa.RecordBatch], name: str) -> object:
-        """Stage the rows of one partition, in a task; errors call it by its name."""
+    transaction: str  # what the tasks of one batch have in common
+    partition: int
+    attempt: int  # 0 unless Spark runs the task again
+    writer: WriterName | None  # whose batch it is, if it can come again
+    number: int  # of the batch
+
+    @property
+    def name(self) -> str:
+        """What errors call its rows."""
+        return f"partition {self.partition}"
+
+
+class Writing(Protocol):
+    """What writes: tasks stage rows, and a commit stores all of them or none. Goes to tasks.
+
+    A backend without staging stores rows as tasks have them; its commit makes the batch known as
+    done. Made anew on the driver for each run of a batch, before its tasks; and for each commit.
+    """
+
+    def stage(self, task: WritingTask, batches: Iterable[pa.RecordBatch]) -> object:
+        """Stage the rows of one partition, in a task."""
 
     def commit(self, staged: Sequence[object], writer: WriterName | None, number: int) -> None:
         """Store what tasks staged; nothing if this batch of this writer was stored before."""

@@ -19,12 +19,20 @@ Opener = Callable[[ReadOptions, object], Backend]
 def _open_store(options: ReadOptions, seen: object) -> Backend:
     from rocketpy.connector.store.backend import open_store
 
+    assert options.path is not None  # see opener_of
     return open_store(options.path, seen)
 
 
-def opener_of(options: ReadOptions) -> Opener:  # noqa: ARG001
-    """Return what opens the backend that the options name: a store's folder, by `path`."""
-    return _open_store
+def _open_cluster(options: ReadOptions, seen: object) -> Backend:  # noqa: ARG001
+    from rocketpy.connector.cluster.backend import ClusterBackend
+
+    assert options.cluster is not None  # see opener_of
+    return ClusterBackend(options.cluster)
+
+
+def opener_of(options: ReadOptions) -> Opener:
+    """Return what opens the backend of the options: a store's folder, or a cluster."""
+    return _open_store if options.cluster is None else _open_cluster
 
 
 def open_backend(options: ReadOptions, seen: object = None) -> Backend:
@@ -42,7 +50,11 @@ def opened(options: ReadOptions, seen: object = None) -> AbstractContextManager[
 
 
 def writing_of(options: WriteOptions) -> Writing:
-    """Return what writes to the backend that the options name: a store's folder, by `path`."""
+    """Return what writes to the backend of the options: a store's folder, or a cluster."""
+    if options.cluster is not None:
+        from rocketpy.connector.cluster.writing import cluster_writing
+
+        return cluster_writing(options)
     from rocketpy.connector.store.writing import store_writing
 
     return store_writing(options)

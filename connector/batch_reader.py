@@ -35,7 +35,7 @@ class BatchReader(DataSourceReader):
     def _parts(self, backend: Backend) -> Iterable[SourcePartition]:
         if self._options.needs_queues:
             return self._queue_partitions(backend)
-        return view_partitions(self._options, views_of(self._options, backend))
+        return view_partitions(self._options, backend)
 
     def _queue_partitions(self, backend: Backend) -> Sequence[SourcePartition]:
         options = self._options

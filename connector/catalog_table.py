@@ -55,8 +55,8 @@ def options_of_read(options: Mapping[str, str], schema: StructType) -> dict[str,
         OptionError: it is a table, and its columns carry no options.
     """
     given = {name.lower(): value for name, value in options.items()}
-    if "path" in given:  # no table: columns of one may have been given to another read
-        return given
+    if "path" in given or "namesrvaddr" in given:
+        return given  # no table: columns of one may have been given to another read
     carried = [field.metadata[_KEY] for field in schema if _KEY in (field.metadata or {})]
     if carried:
         return {**json.loads(carried[0]), **given}
@@ -71,10 +71,10 @@ def refuse_table(options: Mapping[str, str]) -> None:
     """Refuse to write to a table: what Spark hands over then names no store.
 
     Raises:
-        OptionError: there is no path.
+        OptionError: there is neither a path nor a cluster.
     """
-    if "path" not in {name.lower() for name in options}:
-        reason = "is missing; give .option('path', ...). In SQL a table cannot be written to: "
+    if not {"path", "namesrvaddr"} & {name.lower() for name in options}:
+        reason = "is missing; give it, or 'namesrvAddr'. In SQL a table cannot be written to: "
         raise OptionError("path", f"{reason}INSERT INTO a temporary view ({_HELP})")
 
 

@@ -42,7 +42,7 @@ def fates_of(
     for queue, position in sorted(at.positions.items()):
         if not is_asked(queue):
             fates.unasked[queue] = position
-        elif queue.topic in found.unreachable:
+        elif found.hides(queue):
             fates.unseen[queue] = position
         elif queue not in found.stored:
             reason = "there is no such queue any more"

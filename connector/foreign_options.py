@@ -27,7 +27,11 @@ class Foreign(NamedTuple):
 
 
 KAFKA_READING = (
-    Foreign(("kafka.bootstrap.servers",), ("path",), "a folder; there is no server"),
+    Foreign(
+        ("kafka.bootstrap.servers",),
+        ("namesrvAddr", "path"),
+        "the name servers of a cluster, or the folder of a store, which needs no server",
+    ),
     Foreign(("subscribe",), ("topic",)),
     Foreign(
         ("subscribePattern",),
@@ -109,7 +113,11 @@ KAFKA_READING = (
 )
 
 KAFKA_WRITING = (
-    Foreign(("kafka.bootstrap.servers",), ("path",), "a folder; there is no server"),
+    Foreign(
+        ("kafka.bootstrap.servers",),
+        ("namesrvAddr", "path"),
+        "the name servers of a cluster, or the folder of a store, which needs no server",
+    ),
     Foreign(
         ("topic",),
         ("topic",),
@@ -140,7 +148,7 @@ KAFKA_WRITING = (
 )
 
 ROCKETMQ_SPARK_READING = (
-    Foreign(("nameServer",), ("path",), "the folder of the store"),
+    Foreign(("nameServer",), ("namesrvAddr",), "the same; or `path`, the folder of a store"),
     Foreign(("topic",), ("topic",), "several with commas; also `topicPattern`"),
     Foreign(
         ("group",),
@@ -156,27 +164,24 @@ ROCKETMQ_SPARK_READING = (
     Foreign(("endingOffsets",), ("endingOffsets",), "the same"),
     Foreign(("failOnDataLoss",), ("failOnDataLoss",), "in batch as well"),
     Foreign(("subExpression",), ("tags",), "`a || b`, `*`; for SQL92 it is `sql`"),
+    Foreign(("pullTimeout", "pullTimeoutMs"), ("requestTimeout",), "a time with its unit"),
+    Foreign(("pullBatchSize",), ("pullBatchSize",), "4096, of which brokers give what they allow"),
     Foreign(
-        (
-            "pullTimeout",
-            "pullTimeoutMs",
-            "pullBatchSize",
-            "spark.sql.rocketmq.pull.consumer.cache.maxCapacity",
-        ),
+        ("spark.sql.rocketmq.pull.consumer.cache.maxCapacity",),
         (),
-        "nothing is pulled, nothing is cached",
+        "nothing is cached",
     ),
 )
 
 ROCKETMQ_SPARK_WRITING = (
-    Foreign(("nameServer",), ("path",), "the folder of the store; made if it is missing"),
+    Foreign(("nameServer",), ("namesrvAddr",), "the same; or `path`, the folder of a store"),
     Foreign(("topic",), ("topic",), "wins over the column as well"),
     Foreign(("group",), (), "a store knows no producer groups"),
     Foreign(("spark.rocketmq.producer.cache.timeout",), (), "there is no producer to keep"),
 )
 
 ROCKETMQ_SPARK_DSTREAMS = (
-    Foreign(("nameserver.addr",), ("path",), "the folder of the store"),
+    Foreign(("nameserver.addr",), ("namesrvAddr",), "the same; or `path`, the folder of a store"),
     Foreign(("consumer.topic",), ("topic",)),
     Foreign(("consumer.group",), ("consumerGroup",)),
     Foreign(("consumer.tag",), ("tags",)),
@@ -204,10 +209,10 @@ ROCKETMQ_SPARK_DSTREAMS = (
     Foreign(
         ("consumer.offset.persist.interval",), ("commitOffsets",), "after each micro-batch, or not"
     ),
+    Foreign(("pull.max.batch.size",), ("pullBatchSize",)),
+    Foreign(("pull.timeout.ms",), ("requestTimeout",), "a time with its unit"),
     Foreign(
         (
-            "pull.max.batch.size",
-            "pull.timeout.ms",
             "pull.consumer.cache.*",
             "consumer.min.threads",
             "consumer.max.threads",
@@ -216,7 +221,7 @@ ROCKETMQ_SPARK_DSTREAMS = (
             "brokerserver.heartbeat.interval",
         ),
         (),
-        "nothing is pulled, nothing is cached, no server is asked",
+        "nothing is cached, and tasks have no threads of their own",
     ),
 )
 

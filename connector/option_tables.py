@@ -6,6 +6,13 @@ from rocketpy.connector.options import Option
 
 READ_OPTIONS = (
     Option("path", "a folder", "", "The store to read; `load(path)` does as well."),
+    Option(
+        "namesrvAddr",
+        "`ns1:9876;ns2:9876`, or `rocketmq://…`",
+        "",
+        "The name servers of the cluster to read, instead of `path`; see "
+        "[your cluster](your-cluster.md)",
+    ),
     Option("topic", "a name, or several with commas", "", "The topics to read."),
     Option(
         "topicPattern",
@@ -196,10 +203,37 @@ READ_OPTIONS = (
         "given, and needs no queues.",
     ),
     Option("decompress", "`true` or `false`", "`true`", "Whether bodies are decompressed."),
+    Option(
+        "requestTimeout",
+        "a time: `500ms`, `5s`",
+        "`5s`",
+        "With `namesrvAddr`: how long a server may take to answer a request.",
+    ),
+    Option(
+        "retryTimeout",
+        "a time: `30s`, `5m`",
+        "`1m`",
+        "With `namesrvAddr`: how long a server that does not answer is tried again, before the "
+        "query stops.",
+    ),
+    Option(
+        "pullBatchSize",
+        "a number",
+        "4096",
+        "With `namesrvAddr`: how many messages one request asks for. Brokers give no more than "
+        "their settings allow: 32 by default.",
+    ),
 )
 
 WRITE_OPTIONS = (
-    Option("path", "a folder", "required", "the store; made if it is missing"),
+    Option("path", "a folder", "", "the store; made if it is missing"),
+    Option(
+        "namesrvAddr",
+        "`ns1:9876;ns2:9876`, or `rocketmq://…`",
+        "",
+        "the name servers of the cluster to write to, instead of `path`; see "
+        "[your cluster](your-cluster.md)",
+    ),
     Option(
         "topic",
         "a name",
@@ -228,6 +262,19 @@ WRITE_OPTIONS = (
         "a time: `30s`, `5m`",
         "`30s`",
         "how long a commit tries to get the store's lock while another process has it, before the "
+        "batch fails",
+    ),
+    Option(
+        "requestTimeout",
+        "a time: `500ms`, `5s`",
+        "`5s`",
+        "with `namesrvAddr`: how long a server may take to answer a request",
+    ),
+    Option(
+        "retryTimeout",
+        "a time: `30s`, `5m`",
+        "`1m`",
+        "with `namesrvAddr`: how long a server that does not answer is tried again, before the "
         "batch fails",
     ),
     Option("checkpointLocation", "a folder", "Spark's", "Spark's own: where a query keeps offsets"),

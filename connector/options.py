@@ -91,6 +91,10 @@ class Given:
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._values
 
+    def knows(self, name: str) -> bool:
+        """Whether there is such an option, given or not."""
+        return name.lower() in self._names
+
     def names(self) -> list[str]:
         """Return which options were given, as they are declared."""
         return [self._names[name] for name in self._values]

@@ -80,9 +80,13 @@ def _read(
             return
         except (OffsetOutOfRangeError, CorruptStoreError) as cause:
             low, _ = backend.range(part.queue)
-            if low <= part.start or not backend.is_deleted(cause):
+            first = part.start
+            if isinstance(cause, OffsetOutOfRangeError):
+                # A broker may say a lower one for a while than what it gives.
+                first, low = max(first, cause.asked), max(low, cause.held[0])
+            if low <= first or not backend.is_deleted(cause):
                 raise
-            lost = Loss(part.queue, part.start, min(low, part.end), f"the oldest held is {low}")
+            lost = Loss(part.queue, first, min(low, part.end), f"the oldest held is {low}")
             report([lost], fail=options.fail_on_loss)
             part = QueueRange(part.queue, low, part.end)
 

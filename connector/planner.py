@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from rocketpy.broker_core.errors import StoreError
@@ -42,8 +42,18 @@ from rocketpy.connector.topics import (
 log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
-_ATTEMPTS, _PAUSE_S = 5, 0.2
+_ATTEMPTS, _PAUSE_S, _LONGEST_PAUSE_S = 5, 0.2, 5.0
 _WARN_EVERY_S = 10.0
+
+
+def _pauses(patience_s: float) -> Iterator[float]:
+    """Yield how long to wait before each new look: four times at least."""
+    yield from [_PAUSE_S] * (_ATTEMPTS - 1)
+    waited_s, pause_s = _PAUSE_S * (_ATTEMPTS - 1), _PAUSE_S
+    while waited_s < patience_s:
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        waited_s += pause_s
+        yield pause_s
 
 
 class Planner:
@@ -62,12 +72,15 @@ class Planner:
         self._target: Positions | None = None  # where AvailableNow ends
         self._waiting_since = time.monotonic()
         self._last_warnings: dict[str, str] = {}  # by kind, so that no look repeats them
+        self._patience_s = 0.0 if options.cluster is None else options.cluster.retry_s
 
     # --- points ---------------------------------------------------------------------------------
 
     def initial(self) -> SourceOffset:
         """Return where a new query begins."""
-        stored = self._patiently(lambda: stored_ranges(self._options, self._backend))
+        stored = self._patiently(
+            lambda: stored_ranges(self._options, self._backend), self._patience_s
+        )
         positions = self._consumer.initial(stored)
         return SourceOffset.initial(positions, self._anchors(positions, SourceOffset({}), {}))
 
@@ -80,6 +93,7 @@ class Planner:
 
     def fix_target(self) -> None:
         """Remember what is there now: AvailableNow ends when it has read this."""
+        self._target = {}  # all has to be seen from now on
         self._target = {queue: end for queue, (_, end) in self._look().stored.items()}
 
     def next_end(self, begin: SourceOffset, *, is_limited: bool) -> SourceOffset | None:
@@ -110,7 +124,7 @@ class Planner:
 
     def _plan(self, begin: SourceOffset, *, is_limited: bool) -> SourceOffset | None:
         """Return the end of a batch, if there is anything to read or to note."""
-        found = self._look()
+        found = self._look(begin.positions)
         fates = self._fates(begin, found)
         self._consumer.arrive(lambda: found.topics)
         reads = self._consumer.reading(begin.positions)
@@ -205,7 +219,9 @@ class Planner:
         origin = self._consumer.origin(begin.origin_of(stop), stop.positions)
         wanted = {q: at for q, at in stop.positions.items() if origin.get(q, 0) != at}
         topics = {queue.topic for queue in wanted}
-        stored = self._patiently(lambda: look_at(topics, self._backend).whole()).stored
+        stored = self._patiently(
+            lambda: look_at(topics, self._backend, wanted).whole(), self._patience_s
+        ).stored
         anew = {
             queue: Loss(queue, origin.get(queue, 0), at, "it was made anew after it was planned")
             for queue, at in wanted.items()
@@ -235,39 +251,45 @@ class Planner:
 
     # --- looking --------------------------------------------------------------------------------
 
-    def _look(self) -> Look:
-        """Return what is there now.
+    def _look(self, known: Positions | None = None) -> Look:
+        """Return what is there now, of the queues that are `known` already and of new ones.
+
+        A stream reads the other brokers meanwhile, if one does not answer. AvailableNow must not
+        end before it has read that one's messages.
 
         Raises:
             UnreachableError: a part of it cannot be looked at, and the query must see all.
         """
-        found = self._see(lambda: look(self._options, self._backend))
+        must_see_brokers = self._options.fail_on_loss and self._target is not None
+        patience_s = self._patience_s if must_see_brokers else 0.0
+        found = self._see(lambda: look(self._options, self._backend, known or {}), patience_s)
         member = self._options.member
         # A group is divided by all queues of its topics: members have to see them.
         is_shared = member is not None and not member.is_broadcasting
-        if self._options.fail_on_loss or is_shared:
+        must_see_topics = self._options.fail_on_loss and found.hides_topics
+        if must_see_brokers or must_see_topics or is_shared:
             return found.whole()
         text = f"{found.error()}. The others are read meanwhile" if found.unreachable else ""
         self._warn("unreachable", text)
         return found
 
-    def _see(self, seek: Callable[[], Look]) -> Look:
+    def _see(self, seek: Callable[[], Look], patience_s: float) -> Look:
         """Return what a look finds; try again at first, if something cannot be reached."""
         if not self._last_warnings.get("unreachable"):
             try:
-                return self._patiently(lambda: seek().whole())
+                return self._patiently(lambda: seek().whole(), patience_s)
             except UnreachableError:
                 pass
-        return seek()
+        return self._patiently(seek, self._patience_s) if self._patience_s else seek()
 
-    def _patiently(self, seek: Callable[[], _Result]) -> _Result:
+    def _patiently(self, seek: Callable[[], _Result], patience_s: float) -> _Result:
         """Return what a look finds; try again after errors that may be over in a moment."""
-        for _ in range(_ATTEMPTS - 1):
+        for pause_s in _pauses(patience_s):
             try:
                 return seek()
             except (StoreError, OSError) as cause:
-                log.warning("looking again in %s s: %s", _PAUSE_S, cause)
-                self.sleep(_PAUSE_S)
+                log.warning("looking again in %s s: %s", pause_s, cause)
+                self.sleep(pause_s)
         return seek()
 
     def _report(self, kind: str, losses: Iterable[Loss]) -> None:

@@ -17,6 +17,7 @@ from rocketpy.broker_core.metadata.names import (
     is_system_topic,
     retry_topic,
 )
+from rocketpy.connector.cluster_options import ClusterOptions, parse_place
 from rocketpy.connector.member_options import MemberOptions
 from rocketpy.connector.offsets import parse_queue
 from rocketpy.connector.option_tables import READ_OPTIONS
@@ -32,7 +33,10 @@ from rocketpy.connector.positions import (
 VIEWS = ("messages", "queues", "index", "groups", "topics")
 _STREAMING_VIEWS = ("messages", "queues")
 _MESSAGE_OPTIONS = ("sql", "keys", "decompress")
-_TABLE_OPTIONS = ("path", "view", "columns")  # all that the other views know
+_TABLE_OPTIONS = (  # all that the other views know
+    *("path", "view", "columns"),
+    *("namesrvAddr", "requestTimeout", "retryTimeout"),
+)
 _QUEUE_OPTIONS = (
     "queues",
     "consumerGroup",
@@ -46,9 +50,10 @@ _QUEUE_OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What a read was asked for."""
+    """What a read was asked for, of a folder (`path`) or of a `cluster`."""
 
-    path: str
+    path: str | None = None
+    cluster: ClusterOptions | None = None
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
     queues: Mapping[str, tuple[str, ...]] | None = None
@@ -89,7 +94,7 @@ class ReadOptions:
             OptionError: one is unknown, missing or wrong, or two contradict each other.
         """
         given = Given(options, READ_OPTIONS)
-        path = given.folder("path")
+        path, cluster = parse_place(given)
         view = given.choice("view", VIEWS) or "messages"
         scans_log = given.choice("scan", ("queues", "commitlog")) == "commitlog"
         _check_view(given, view, scans_log)
@@ -101,6 +106,7 @@ class ReadOptions:
         _check_times(start, end, scans_log)
         return cls(
             path=path,
+            cluster=cluster,
             topics=_topics(given),
             topic_pattern=_pattern(given),
             queues=_queues(given),

@@ -1,13 +1,13 @@
 """`df.write` and `df.writeStream` with `format("rocketpy")`: each batch whole, and once.
 
 Tasks stage their rows; the driver's commit stores all of them, or none if this batch of this query
-is the last one that was stored. The backend says how: see backend.py.
+is the last one that was stored. The backend says how, and whether it can: see backend.py.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,13 +20,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.errors import RocketPyError
-from rocketpy.connector.backend import Writing
+from rocketpy.connector.backend import Writing, WritingTask
 from rocketpy.connector.backends import writing_of
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.worker import tuned_task
 from rocketpy.connector.write_columns import check_columns
 from rocketpy.connector.write_options import WriteOptions
-from rocketpy.connector.writer_names import writer_name
+from rocketpy.connector.writer_names import WriterName, writer_name
 
 Messages = Sequence[WriterCommitMessage | None]
 
@@ -61,18 +61,20 @@ class BatchSink(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of one partition."""
         with tuned_task():
-            return _stage(self._writing, self._transaction, iterator)
+            task = _task(self._transaction, self._writer(), self._options.version)
+            return StagedRows(self._writing.stage(task, iterator), self._transaction)
 
     def commit(self, messages: Messages) -> None:
         """Append what was staged, unless this version was written before."""
-        options = self._options
-        app = options.app_id
-        writer = None if app is None else writer_name("app", app, options.topic)
-        self._writing.commit(_parts(messages), writer, options.version)
+        self._writing.commit(_parts(messages), self._writer(), self._options.version)
 
     def abort(self, messages: Messages) -> None:  # noqa: ARG002
         """Remove what was staged."""
         self._writing.remove([self._transaction])
+
+    def _writer(self) -> WriterName | None:
+        app = self._options.app_id
+        return None if app is None else writer_name("app", app, self._options.topic)
 
 
 class StreamSink(DataSourceStreamArrowWriter):
@@ -92,10 +94,11 @@ class StreamSink(DataSourceStreamArrowWriter):
         query_id = context.getLocalProperty("sql.streaming.queryId")
         batch_id = context.getLocalProperty("streaming.sql.batchId")
         assert query_id is not None, "Spark did not tell the id of the query"
+        assert batch_id is not None, "Spark did not tell the number of the batch"
+        writer = writer_name("query", query_id, self._options.topic)
+        task = _task(f"{query_id}-{batch_id}", writer, int(batch_id))
         with tuned_task():
-            staged = _stage(self._writing, f"{query_id}-{batch_id}", iterator)
-        staged.query_id = query_id
-        return staged
+            return StagedRows(self._writing.stage(task, iterator), task.transaction, query_id)
 
     def commit(self, messages: Messages, batchId: int) -> None:
         """Append what was staged, unless this batch was appended before a restart."""
@@ -132,10 +135,10 @@ def _checked(options: Mapping[str, str], schema: StructType) -> tuple[WriteOptio
     return parsed, writing_of(parsed)
 
 
-def _stage(writing: Writing, transaction: str, batches: Iterable[pa.RecordBatch]) -> StagedRows:
+def _task(transaction: str, writer: WriterName | None, number: int) -> WritingTask:
     context = TaskContext.get()
-    name = f"partition {context.partitionId()}" if context else "the partition"
-    return StagedRows(writing.stage(transaction, batches, name), transaction)
+    assert context is not None
+    return WritingTask(transaction, context.partitionId(), context.attemptNumber(), writer, number)
 
 
 def _staged(messages: Messages) -> Iterator[StagedRows]:

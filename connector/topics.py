@@ -1,13 +1,14 @@
 """Which queues a read is about, and which of them can be looked at now.
 
-A queue that cannot be reached (no permission, a stale mount, an I/O error) is not gone: nothing of
-it is lost, and nothing may be concluded from not seeing it.
+A queue that cannot be reached (no permission, a stale mount, an I/O error, a broker that does not
+answer) is not gone: nothing of it is lost, and nothing may be concluded from not seeing it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rocketpy.broker_core.errors import StoreError, TopicNotFoundError
 from rocketpy.connector.backend import PlanningBackend
@@ -29,8 +30,34 @@ class UnreachableError(StoreError):
     def __str__(self) -> str:
         return (
             f"topics cannot be reached now: {self.topics}. Nothing is lost: see to the disk, the "
-            "mount or the permissions and start the query again, it goes on where it was"
+            "mount or the permissions, in a cluster to the server that is named, and start the "
+            "query again, it goes on where it was"
         )
+
+
+class BrokersUnreachableError(StoreError):
+    """Is raised when some brokers do not answer; what the others hold was found."""
+
+    retriable = True
+
+    def __init__(
+        self, found: dict[MessageQueue, tuple[int, int]], brokers: Mapping[str, str]
+    ) -> None:
+        super().__init__(found, brokers)
+        self.found, self.brokers = found, brokers  # brokers, and why
+
+    def __str__(self) -> str:
+        return "; ".join(f"broker {name}: {why}" for name, why in sorted(self.brokers.items()))
+
+
+class Unseen(NamedTuple):
+    """What a look cannot see: a topic, or the part of it that one broker has."""
+
+    topic: str
+    broker: str | None = None
+
+    def __str__(self) -> str:
+        return self.topic if self.broker is None else f"{self.topic} on {self.broker}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +65,23 @@ class Look:
     """The queues that were asked for, as they are at one moment."""
 
     stored: StoredRanges
-    unreachable: Mapping[str, str] = field(default_factory=dict)  # topics, and why
+    unreachable: Mapping[Unseen, str] = field(default_factory=dict)  # what, and why
 
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that there are, also those that cannot be reached."""
-        return tuple(sorted({*self.unreachable, *(queue.topic for queue in self.stored)}))
+        places: Iterable[Unseen | MessageQueue] = (*self.unreachable, *self.stored)
+        return tuple(sorted({each.topic for each in places}))
+
+    def hides(self, queue: MessageQueue) -> bool:
+        """Whether a queue may be there, though the look does not see it."""
+        hidden = (Unseen(queue.topic), Unseen(queue.topic, queue.broker))
+        return queue not in self.stored and any(each in self.unreachable for each in hidden)
+
+    @property
+    def hides_topics(self) -> bool:
+        """Whether whole topics are unseen, not only some of their brokers."""
+        return any(each.broker is None for each in self.unreachable)
 
     def whole(self) -> Look:
         """Return it if it shows all that was asked for.
@@ -57,8 +95,8 @@ class Look:
 
     def error(self) -> UnreachableError:
         """Return what to say of those that cannot be reached."""
-        reasons = sorted(self.unreachable.items())
-        return UnreachableError("; ".join(f"{topic} ({reason})" for topic, reason in reasons))
+        reasons = sorted((str(place), reason) for place, reason in self.unreachable.items())
+        return UnreachableError("; ".join(f"{place} ({reason})" for place, reason in reasons))
 
 
 def subscribed(options: ReadOptions, backend: PlanningBackend) -> list[str]:
@@ -83,8 +121,12 @@ def is_asked_for(options: ReadOptions, queue: MessageQueue, broker: str) -> bool
     return options.is_wanted(queue.topic)
 
 
-def look(options: ReadOptions, backend: PlanningBackend) -> Look:
+def look(
+    options: ReadOptions, backend: PlanningBackend, known: Collection[MessageQueue] = ()
+) -> Look:
     """Return the queues that the options name, of those that there are now.
+
+    `known` queues whose broker is out of reach are unseen, not gone.
 
     Raises:
         StoreNotFoundError: there is no store (any more).
@@ -94,28 +136,51 @@ def look(options: ReadOptions, backend: PlanningBackend) -> Look:
         there = {*backend.topics()} & {*subscribed(options, backend)}
     except OSError as cause:
         raise UnreachableError(f"all ({cause})") from cause
-    found = look_at(there, backend)
+    asked = [queue for queue in known if _is_chosen(options, queue, backend)]
+    found = look_at(there, backend, asked)
     if options.queues is None:
         return found
-    asked = {
+    chosen = {
         queue: bounds
         for queue, bounds in found.stored.items()
         if _is_chosen(options, queue, backend)
     }
-    return Look(asked, found.unreachable)
+    return Look(chosen, found.unreachable)
 
 
-def look_at(topics: Collection[str], backend: PlanningBackend) -> Look:
-    """Return all queues of some topics, of those that there are now."""
+def look_at(
+    topics: Collection[str], backend: PlanningBackend, known: Collection[MessageQueue] = ()
+) -> Look:
+    """Return all queues of some topics, of those that there are now; `known` is as for look()."""
+    found = _look_once(topics, backend)
+    missing = {queue for queue in known if queue not in found.stored and not found.hides(queue)}
+    if not missing:
+        return found
+    # A broker may have come back between two answers. So who is there is asked first, and then
+    # what is there: what is missing of a broker that was there before is gone.
+    reasons = backend.out_of_reach({queue.broker for queue in missing})
+    found = _look_once({*topics} | {queue.topic for queue in missing}, backend)
+    hidden = {
+        Unseen(queue.topic, queue.broker): reasons[queue.broker]
+        for queue in missing
+        if queue.broker in reasons and queue not in found.stored
+    }
+    return Look(found.stored, {**found.unreachable, **hidden})
+
+
+def _look_once(topics: Collection[str], backend: PlanningBackend) -> Look:
     stored: dict[MessageQueue, tuple[int, int]] = {}
-    unreachable: dict[str, str] = {}
+    unreachable: dict[Unseen, str] = {}
     for topic in sorted(topics):
         try:
             stored |= backend.ranges([topic])
         except TopicNotFoundError:
             pass  # it went a moment ago
+        except BrokersUnreachableError as cause:
+            stored |= cause.found
+            unreachable |= {Unseen(topic, broker): why for broker, why in cause.brokers.items()}
         except OSError as cause:
-            unreachable[topic] = str(cause)
+            unreachable[Unseen(topic)] = str(cause)
     return Look(stored, unreachable)
 
 
@@ -133,7 +198,7 @@ def stored_ranges(
     for topic in subscribed(options, backend):
         try:
             stored |= backend.ranges([topic])
-        except OSError as cause:
+        except (BrokersUnreachableError, OSError) as cause:
             raise UnreachableError(f"{topic} ({cause})") from cause
     if options.queues is None:
         return stored

@@ -14,7 +14,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from rocketpy.broker_core.errors import CorruptStoreError
-from rocketpy.connector.backend import Backend, Views
+from rocketpy.connector.backend import Backend, Tables, Views
 from rocketpy.connector.backends import opened
 from rocketpy.connector.data_loss import report
 from rocketpy.connector.filters import columns_asked, matching, with_columns
@@ -36,9 +36,25 @@ def views_of(options: ReadOptions, backend: Backend) -> Views:
     """
     views = backend.views()
     if views is None:
-        reason = "needs the files of a store, which this place does not have"
-        raise OptionError(_asking(options), f"{reason}; give the 'path' of one, or leave it out")
+        raise _without_files(options)
     return views
+
+
+def tables_of(options: ReadOptions, backend: Backend) -> Tables:
+    """Return what makes the small views of the backend that the options name.
+
+    Raises:
+        OptionError: this backend has none.
+    """
+    tables = backend.tables()
+    if tables is None:
+        raise _without_files(options)
+    return tables
+
+
+def _without_files(options: ReadOptions) -> OptionError:
+    reason = "needs the files of a store, which this place does not have"
+    return OptionError(_asking(options), f"{reason}; give the 'path' of one, or leave it out")
 
 
 def _asking(options: ReadOptions) -> str:
@@ -66,15 +82,21 @@ def range_partition(
     return EntryPartition
 
 
-def view_partitions(options: ReadOptions, views: Views) -> Iterable[SourcePartition]:
-    """Return what tasks read of a view that needs no queue."""
+def view_partitions(options: ReadOptions, backend: Backend) -> Iterable[SourcePartition]:
+    """Return what tasks read of a view that needs no queue.
+
+    Raises:
+        OptionError: this backend does not have it.
+    """
+    if not options.scans_log and options.view != "index":
+        tables_of(options, backend)
+        return [TablePartition(options.view)]
+    views = views_of(options, backend)
     if options.scans_log:
         start = views.log_start() if options.log_start is None else options.log_start
         end = views.boundary(options.log_end, skip_damage=not options.fail_on_damage)
         return _stretches(start, end, options.min_partitions or 1)
-    if options.view == "index":
-        return [IndexPartition(name) for name in views.index_names()]
-    return [TablePartition(options.view)]
+    return [IndexPartition(name) for name in views.index_names()]
 
 
 def _stretches(start: int, end: int, at_least: int) -> Iterator[LogPartition]:
@@ -155,8 +177,8 @@ class TablePartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Yield it as one batch."""
-        with opened_views(options, self.seen) as views:
-            yield views.table(self.view)
+        with opened(options, self.seen) as backend:
+            yield tables_of(options, backend).table(self.view)
 
 
 @contextmanager

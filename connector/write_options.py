@@ -9,6 +9,7 @@ from rocketpy.broker_core.codec.compression import CODECS
 from rocketpy.broker_core.errors import TopicNameError
 from rocketpy.broker_core.metadata.names import check_topic_name
 from rocketpy.broker_core.property_names import CHECKSUM, KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
+from rocketpy.connector.cluster_options import ClusterOptions, parse_place
 from rocketpy.connector.option_tables import WRITE_OPTIONS
 from rocketpy.connector.options import Given, OptionError
 from rocketpy.connector.write_columns import COLUMNS
@@ -18,9 +19,10 @@ RESERVED_PROPERTIES = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY, CHECKSUM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What a write was asked for."""
+    """What a write was asked for, to a folder (`path`) or to a `cluster`."""
 
-    path: str
+    path: str | None = None
+    cluster: ClusterOptions | None = None
     topic: str | None = None
     queues: int | None = None
     compress: str | None = None
@@ -37,6 +39,7 @@ class WriteOptions:
             OptionError: one is missing, unknown or wrong.
         """
         given = Given(options, WRITE_OPTIONS)
+        path, cluster = parse_place(given)
         topic, app_id, version = given.text("topic"), given.text("txnAppId"), _version(given)
         if (app_id is None) != (version is None):
             missing = "txnVersion" if version is None else "txnAppId"
@@ -48,7 +51,8 @@ class WriteOptions:
             except TopicNameError as cause:
                 raise OptionError("topic", str(cause)) from cause
         return cls(
-            path=given.folder("path"),
+            path=path,
+            cluster=cluster,
             topic=topic,
             queues=given.count("queues"),
             compress=given.choice("compress", CODECS),

@@ -34,6 +34,7 @@ from rocketpy.broker_core.broker.services.registration import Registration
 from rocketpy.broker_core.broker.services.stats_sampling import StatsSampling
 from rocketpy.broker_core.broker.services.transaction_checks import TransactionChecks
 from rocketpy.broker_core.broker.settings import BrokerSettings
+from rocketpy.broker_core.broker.staging import StagedUploads
 from rocketpy.broker_core.broker.stats import Stats
 from rocketpy.broker_core.broker.subscriptions import Subscriptions
 from rocketpy.broker_core.broker.table import HANDLERS
@@ -120,6 +121,7 @@ class Broker:
         self.incoming, self.retries = Incoming(self), Retries(self)
         self.appender, self.durability = Appender(self), Durability(self)
         self.waiting_pulls = WaitingPulls(self)
+        self.staging = StagedUploads(self.store)
         self.transactions = TransactionChecks(self)
         await self.in_pool(self._make_system_settings)
 

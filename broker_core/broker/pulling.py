@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.broker.waiting_pulls import WaitingPull
+from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.net.service import Call, Reply, failure
@@ -133,7 +134,14 @@ class Pulling:
             return Found(ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", offset, low, end)
         if offset > end:
             return Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", end, low, end)
-        records = self._read(request, offset, end, wanted)
+        try:
+            records = self._read(request, offset, end, wanted)
+        except CorruptStoreError:
+            # Another process may have deleted old files; the range above does not know that yet.
+            low, end = self._broker.store.queue(request.topic, request.queue_id).range()
+            if offset >= low:
+                raise
+            return Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", low, low, end)
         if records.messages:
             code, next_offset = ResponseCode.SUCCESS, records.next_offset
             return Found(code, "FOUND", next_offset, low, end, records)

@@ -19,12 +19,13 @@ from rocketpy.broker_core.broker.handlers import (
     resetting,
     sending,
     sending_back,
+    staging,
     statistics,
     topics,
     transactions,
 )
 from rocketpy.broker_core.net.service import Handler
-from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.codes import OwnCode, RequestCode
 from rocketpy.broker_core.protocol.requests.groups import (
     DeleteGroup,
     GetAllGroups,
@@ -69,6 +70,12 @@ from rocketpy.broker_core.protocol.requests.sending import (
     SendMessage,
     SendMessageBack,
     SendMessageV1,
+)
+from rocketpy.broker_core.protocol.requests.staging import (
+    AskStaged,
+    CommitStaged,
+    DropStaged,
+    StageRows,
 )
 from rocketpy.broker_core.protocol.requests.topics import (
     CreateTopic,
@@ -183,4 +190,9 @@ HANDLERS: Mapping[int, Handler] = {
     ),
     RequestCode.CLEAN_UNUSED_TOPIC: Handler(cleaning.clean_unused_topics, None, blocks=True),
     RequestCode.DELETE_EXPIRED_COMMITLOG: Handler(cleaning.delete_expired_log, None, blocks=True),
+    # --- batches of Spark: ours alone -------------------------------------------------------------
+    OwnCode.ASK_STAGED: Handler(staging.ask, AskStaged, blocks=True),
+    OwnCode.STAGE_ROWS: Handler(staging.stage, StageRows, blocks=True),
+    OwnCode.COMMIT_STAGED: Handler(staging.commit, CommitStaged, blocks=True),
+    OwnCode.DROP_STAGED: Handler(staging.drop, DropStaged, blocks=True),
 }

@@ -18,7 +18,8 @@ from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.parcels import SendReceipt
 from rocketpy.broker_core.client.producing import Producer
-from rocketpy.broker_core.client.pulling import Pulled, Puller, PullFilter, record_batches
+from rocketpy.broker_core.client.pulled import Pulled, PullFilter
+from rocketpy.broker_core.client.pulling import Puller, record_batches
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import MessageNotFoundError
 from rocketpy.broker_core.message import parse_offset_id

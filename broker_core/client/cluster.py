@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.client.asking import ask_each
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import NoBrokerError, good
 from rocketpy.broker_core.client.routes import TopicRoute, first_address, master_address
@@ -35,8 +35,8 @@ from rocketpy.broker_core.protocol.requests.routes import GetRoute
 if TYPE_CHECKING:
     import ssl
 
+_MASTER = 0
 _KEPT_S = 30.0  # as long as Apache's client keeps a route
-_IN_FLIGHT = 64  # requests to one server at a time
 
 
 class Cluster:
@@ -196,30 +196,11 @@ class Cluster:
             ServerUnreachableError: one does not answer.
         """
         asked = [*commands]
-        try:
-            return self._in_flight(asked)
-        except ServerUnreachableError:  # an idle connection that was closed, or a broker that moved
-            for name in {name for name, _ in asked}:
-                self.forget(name)
-            return self._in_flight(asked)
-
-    def _in_flight(
-        self, asked: Sequence[tuple[str, RemotingCommand]]
-    ) -> list[tuple[str, RemotingCommand]]:
-        connections = {name: self.connection(self.broker_address(name)) for name, _ in asked}
-        opaques: deque[tuple[str, int]] = deque()
-        answers: list[tuple[str, RemotingCommand]] = []
-
-        def read_oldest() -> None:
-            name, opaque = opaques.popleft()
-            answers.append((name, connections[name].read_answer(opaque)))
-
-        for name, command in asked:
-            opaques.append((name, connections[name].send_request(command)))
-            if len(opaques) == _IN_FLIGHT:
-                read_oldest()
-        while opaques:
-            read_oldest()
+        answers = []
+        for (broker, _), answer in zip(asked, ask_each(self, asked), strict=True):
+            if isinstance(answer, Exception):
+                raise answer
+            answers.append((broker, answer))
         return answers
 
     def check(self, broker: str, answer: RemotingCommand) -> RemotingCommand:
@@ -241,8 +222,32 @@ class Cluster:
             address = first_address(data) if data is not None else None
             if address is not None:
                 return address
+        raise NoBrokerError(f"broker {broker!r}", self._unknown())
+
+    def master_of(self, broker: str) -> str:
+        """Return the address of a broker's master.
+
+        Raises:
+            NoBrokerError: it has none now.
+        """
+        replicas = self.replicas(broker) or self.replicas(broker, fresh=True)
+        if _MASTER not in replicas:
+            reason = f"has no master now, says {self.address}" if replicas else self._unknown()
+            raise NoBrokerError(f"broker {broker!r}", reason)
+        return replicas[_MASTER]
+
+    def replicas(self, broker: str, *, fresh: bool = False) -> Mapping[int, str]:
+        """Return the addresses of a broker's master (0) and slaves; none if it is not registered.
+
+        Raises:
+            ServerUnreachableError: no name server answers.
+        """
+        data = self._broker(broker, fresh=fresh)
+        return {} if data is None else data.broker_addrs
+
+    def _unknown(self) -> str:
         known = ", ".join(sorted(self.info().broker_addr_table)) or "none"
-        raise NoBrokerError(f"broker {broker!r}", f"{self.address} knows {known}")
+        return f"{self.address} knows {known}"
 
     def forget(self, broker: str) -> None:
         """Have a broker and its routes asked for anew: it does not answer."""

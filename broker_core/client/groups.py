@@ -9,10 +9,10 @@ from typing import Any
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.offsets import ClusterOffsets
-from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan
+from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan, create_command
 from rocketpy.broker_core.errors import GroupNotFoundError, RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.metadata.names import check_group_name
+from rocketpy.broker_core.metadata.names import check_group_name, retry_topic
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettings, GroupSettingsTable
 from rocketpy.broker_core.protocol.bodies.heartbeats import ConsumerConnection
 from rocketpy.broker_core.protocol.bodies.offsets import ConsumeTimeSpans
@@ -21,6 +21,7 @@ from rocketpy.broker_core.protocol.bodies.statistics import (
     ConsumeStats,
     ConsumeStatsList,
 )
+from rocketpy.broker_core.protocol.bodies.topics import TopicSettings
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.groups import (
@@ -115,6 +116,15 @@ class ClusterGroups:
                 code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
                 self._cluster.ask_broker(broker, RemotingCommand(code, body=settings.encode()))
         return settings
+
+    def make_retry_topic(self, group: str) -> None:
+        """Make the topic for messages that are sent back, as a first consumer's heartbeat does.
+
+        Apache's tools find a group by it.
+        """
+        settings = TopicSettings(name=retry_topic(group), read_queues=1, write_queues=1)
+        for broker in self._cluster.masters():
+            self._cluster.ask_broker(broker, create_command(settings))
 
     # --- who reads what ---------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from rocketpy.broker_core.client.asking import Silent, ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -27,13 +28,38 @@ class ClusterOffsets:
 
     def ranges(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, tuple[int, int]]:
         """Return the first offset of each queue, and its end."""
-        firsts = self._offsets(
-            queues, [GetMinOffset(topic=each.topic, queue_id=each.queue_id) for each in queues]
-        )
-        ends = self._offsets(
-            queues, [GetMaxOffset(topic=each.topic, queue_id=each.queue_id) for each in queues]
-        )
-        return {queue: (firsts[queue], max(ends[queue], firsts[queue])) for queue in queues}
+        found, silent = self.ranges_in_reach(queues)
+        for failure in silent.values():
+            raise failure
+        return found
+
+    def ranges_in_reach(
+        self, queues: Sequence[MessageQueue]
+    ) -> tuple[dict[MessageQueue, tuple[int, int]], dict[str, Silent]]:
+        """Return the same of the brokers that answer; and of the others, why they do not.
+
+        Masters alone are asked: a slave may be behind.
+        """
+        asked = [
+            (each.broker, command_of(kind(topic=each.topic, queue_id=each.queue_id)))
+            for each in queues
+            for kind in (GetMinOffset, GetMaxOffset)
+        ]
+        offsets: list[int | None] = []
+        silent: dict[str, Silent] = {}
+        answers = ask_each(self._cluster, asked, self._cluster.master_of)
+        for (broker, _), answer in zip(asked, answers, strict=True):
+            if isinstance(answer, RemotingCommand):
+                offsets.append(_offset(self._cluster.check(broker, answer)))
+            else:
+                offsets.append(None)
+                silent[broker] = answer
+        found = {
+            queue: (first, max(first, end))
+            for queue, first, end in zip(queues, offsets[::2], offsets[1::2], strict=True)
+            if first is not None and end is not None
+        }
+        return found, silent
 
     def by_time(self, queues: Sequence[MessageQueue], time_ms: int) -> dict[MessageQueue, int]:
         """Return of each queue the offset of the first message stored at a time or later."""
@@ -68,7 +94,10 @@ class ClusterOffsets:
     def commit(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
         """Note where a group reads on; brokers make it durable within seconds.
 
+        All brokers are told, also if one of them fails.
+
         Raises:
+            ServerUnreachableError, NoBrokerError: a broker does not answer.
             ServerRefusedError: a broker does not know the group, or the topic.
         """
         commands = [
@@ -85,7 +114,10 @@ class ClusterOffsets:
             )
             for queue, queue_offset in offsets.items()
         ]
-        for broker, answer in self._cluster.ask_brokers(commands):
+        answers = ask_each(self._cluster, commands, self._cluster.master_of)
+        for (broker, _), answer in zip(commands, answers, strict=True):
+            if not isinstance(answer, RemotingCommand):
+                raise answer
             self._cluster.check(broker, answer)
 
     def _offsets(

@@ -22,7 +22,7 @@ BATCH_BYTES = 1 << 20
 _DEFAULT_QUEUES = 4
 
 # Stored, though not yet everywhere where the broker was told to keep it.
-_STORED: dict[int, str] = {
+STORED: dict[int, str] = {
     ResponseCode.SUCCESS: "SEND_OK",
     ResponseCode.FLUSH_DISK_TIMEOUT: "FLUSH_DISK_TIMEOUT",
     ResponseCode.FLUSH_SLAVE_TIMEOUT: "FLUSH_SLAVE_TIMEOUT",
@@ -96,7 +96,7 @@ def receipts_of(
     Raises:
         ServerRefusedError: it did not take them.
     """
-    status = _STORED.get(answer.code)
+    status = STORED.get(answer.code)
     if status is None:
         raise refusal(f"broker {queue.broker}", answer)
     placed = SendMessageAnswer.decode(answer.fields)

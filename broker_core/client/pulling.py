@@ -1,18 +1,12 @@
 """Reading queues of a cluster by offset: one pull, many in flight, or held until messages come.
 
-U1  Filters are the broker's work, but a broker knows tags by their hash only: who wants them exact
-    looks again.
-U2  That there is nothing, that nothing passes a filter, or that an offset is gone are answers, not
-    errors: each says where to read on.
-U3  A default Apache broker gives at most 32 messages a pull. read() keeps several pulls in flight,
-    at offsets that it guesses from what the last ones gave, and drops what it guessed wrong.
+What one pull asks and answers is in pulled.py; how read() keeps many in flight, in pull_window.py.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,75 +14,23 @@ import pyarrow as pa
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import NoBrokerError
+from rocketpy.broker_core.client.pull_window import PullWindow
+from rocketpy.broker_core.client.pulled import TOOLS_GROUP, Pulled, PullFilter, PullRequest
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.errors import RecordError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.net.blocking import BlockingConnection, ready
 from rocketpy.broker_core.net.errors import ServerUnreachableError
-from rocketpy.broker_core.protocol.bodies.heartbeats import EVERYTHING, SQL92, TAG
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.reading import (
-    SUBSCRIPTION,
-    SUSPEND,
-    PullMessage,
-    PullMessageAnswer,
-    QueryMessage,
-)
+from rocketpy.broker_core.protocol.requests.reading import QueryMessage
 
-TOOLS_GROUP = "TOOLS_CONSUMER"  # of Apache's tools: each broker has it, and pulls leave no trace
 MOST_MESSAGES = 1024  # asked for at once; brokers give what their settings allow
-_MOST_BYTES = 4 << 20
 _HELD_MS = 15_000
 _HELD_LATE_S = 30.0  # after which a held pull is lost: Apache's broker looks every 5 s
-_IN_FLIGHT = 12
 _LOOK_S = 1.0  # how long a wait is at most, and how soon a lost broker is tried again
 _LONG_MS = (1 << 63) - 1
-
-_ANSWERS = (
-    ResponseCode.SUCCESS,
-    ResponseCode.PULL_NOT_FOUND,
-    ResponseCode.PULL_RETRY_IMMEDIATELY,
-    ResponseCode.PULL_OFFSET_MOVED,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PullFilter:
-    """What the broker is told to leave out: nothing, all but some tags, or by SQL92."""
-
-    expression: str = EVERYTHING
-    kind: str = TAG
-
-    @classmethod
-    def of(cls, tags: str | None = None, sql: str | None = None) -> PullFilter:
-        """Return the filter for tags or SQL; where both are given, SQL is the broker's part."""
-        if sql is not None:
-            return cls(sql, SQL92)
-        return cls() if tags is None else cls(tags)
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether it leaves nothing out."""
-        return self.kind == TAG and self.expression.strip() == EVERYTHING
-
-
-@dataclass(frozen=True, slots=True)
-class Pulled:
-    """What a queue gave: records as they lie in the log, and where to read on."""
-
-    queue: MessageQueue
-    asked: int
-    next_offset: int
-    first: int
-    end: int
-    records: bytes | memoryview
-
-    @property
-    def is_moved(self) -> bool:
-        """Whether the offset that was asked for is not in the queue."""
-        return not self.first <= self.asked <= self.end
 
 
 class Puller:
@@ -102,8 +44,8 @@ class Puller:
         wanted: PullFilter | None = None,
         most_messages: int = MOST_MESSAGES,
     ) -> None:
-        self._cluster, self._group, self._filter = cluster, group, wanted or PullFilter()
-        self._most_messages = most_messages
+        self._cluster, self._most_messages = cluster, most_messages
+        self._request = PullRequest(group, wanted or PullFilter())
 
     def pull(self, queue: MessageQueue, queue_offset: int, *, most: int | None = None) -> Pulled:
         """Return what a queue has from an offset on; does not wait for messages.
@@ -111,38 +53,25 @@ class Puller:
         Raises:
             ServerUnreachableError, ServerRefusedError
         """
-        command = self._command(queue, queue_offset, most=most)
-        return self._pulled(queue, queue_offset, self._cluster.try_broker(queue.broker, command))
+        command = self._request.command(queue, queue_offset, most=most or self._most_messages)
+        answer = self._cluster.try_broker(queue.broker, command)
+        return self._request.pulled(queue, queue_offset, answer)
 
     def read(self, queue: MessageQueue, start: int, end: int) -> Iterator[Pulled]:
         """Yield all messages of a queue from one offset up to another, in order.
 
         The last pull may give messages beyond the end. What expired is passed over: `is_moved`
         tells.
-        """
-        at, step = start, 0
-        while at < end:
-            guesses = self._guesses(at, end, step)
-            commands = [
-                (queue.broker, self._command(queue, guess, most=most)) for guess, most in guesses
-            ]
-            answers = self._cluster.ask_brokers(commands)
-            for (guess, _), (_, answer) in zip(guesses, answers, strict=True):
-                if guess != at:  # the one before gave less, or more
-                    break
-                pulled = self._pulled(queue, guess, answer)
-                step = max(pulled.next_offset - guess, 1) if pulled.records else step
-                yield pulled
-                if pulled.next_offset <= at:
-                    return  # the queue ends before the end that was asked for
-                at = pulled.next_offset
 
-    def _guesses(self, at: int, end: int, step: int) -> list[tuple[int, int]]:
-        """Return at which offsets to pull, and how many messages: as many as one gave lately."""
-        if not step or not self._filter.takes_all:
-            return [(at, min(self._most_messages, end - at))]
-        offsets = range(at, end, step)[:_IN_FLIGHT]
-        return [(offset, min(step, end - offset)) for offset in offsets]
+        Raises:
+            ServerUnreachableError, ServerRefusedError
+        """
+        window = PullWindow(
+            _Pulls(self._cluster, queue, self._request),
+            most=self._most_messages,
+            is_filtered=not self._request.wanted.takes_all,
+        )
+        return window.read(start, end)
 
     def by_key(self, topic: str, key: str, *, most: int = 64) -> list[Pulled]:
         """Return the messages of a topic that have a key, or it as unique key, broker by broker.
@@ -184,11 +113,13 @@ class Puller:
                 self._add_new_queues(positions)
             for queue, queue_offset in positions.items():
                 if not held.has(queue):
-                    command = self._command(queue, queue_offset, held_ms=_HELD_MS)
+                    command = self._request.command(
+                        queue, queue_offset, most=self._most_messages, held_ms=_HELD_MS
+                    )
                     held.send(queue, command)
             came = []
             for queue, answer in held.wait():
-                pulled = self._pulled(queue, positions[queue], answer)
+                pulled = self._request.pulled(queue, positions[queue], answer)
                 positions[queue] = pulled.next_offset
                 if pulled.records:
                     came.append(pulled)
@@ -203,35 +134,22 @@ class Puller:
             for queue in queues:
                 positions.setdefault(queue, 0)
 
-    # --- frames -----------------------------------------------------------------------------------
 
-    def _command(
-        self, queue: MessageQueue, queue_offset: int, *, most: int | None = None, held_ms: int = 0
-    ) -> RemotingCommand:
-        request = PullMessage(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=queue_offset,
-            max_msg_nums=most or self._most_messages,
-            max_msg_bytes=_MOST_BYTES,
-            sys_flag=SUBSCRIPTION | (SUSPEND if held_ms else 0),
-            commit_offset=0,
-            suspend_timeout_millis=held_ms,
-            sub_version=0,
-            subscription=self._filter.expression,
-            expression_type=self._filter.kind,
-        )
-        return command_of(request)
+class _Pulls:
+    """Pulls of one queue, at its broker's master if there is one."""
 
-    def _pulled(self, queue: MessageQueue, asked: int, answer: RemotingCommand) -> Pulled:
-        if answer.code not in _ANSWERS:
-            self._cluster.check(queue.broker, answer)
-        said = PullMessageAnswer.decode(answer.fields)
-        records = answer.body if answer.code == ResponseCode.SUCCESS else b""
-        return Pulled(
-            queue, asked, said.next_begin_offset, said.min_offset, said.max_offset, records
-        )
+    def __init__(self, cluster: Cluster, queue: MessageQueue, request: PullRequest) -> None:
+        self._cluster, self._queue, self._request = cluster, queue, request
+
+    def send(self, queue_offset: int, most: int) -> tuple[BlockingConnection, int, int]:
+        address = self._cluster.broker_address(self._queue.broker)
+        command = self._request.command(self._queue, queue_offset, most=most)
+        connection = self._cluster.connection(address)
+        return connection, connection.send_request(command), queue_offset
+
+    def receive(self, ticket: tuple[BlockingConnection, int, int]) -> Pulled:
+        connection, opaque, queue_offset = ticket
+        return self._request.pulled(self._queue, queue_offset, connection.read_answer(opaque))
 
 
 class _HeldPulls:
@@ -307,4 +225,6 @@ def record_batches(pulled: Iterable[Pulled], schema: pa.Schema) -> Iterator[pa.R
         if not sound.all():
             at = int(block.starts[int(np.argmin(sound))])
             raise RecordError(at, f"its body does not match its CRC, from {each.queue.broker}")
+        if each.new_from > each.asked:
+            block = block.take(np.flatnonzero(block.head["queue_offset"] >= each.new_from))
         yield decode(block, schema, broker=each.queue.broker)

@@ -43,6 +43,14 @@ class TopicRoute:
         """The brokers that have queues of it."""
         return [each.broker_name for each in self.queues]
 
+    def all(self) -> list[MessageQueue]:
+        """Return the queues to read, also those that are closed for it now."""
+        return [
+            MessageQueue(self.topic, each.broker_name, queue_id)
+            for each in self.queues
+            for queue_id in range(each.read_queue_nums)
+        ]
+
     def readable(self) -> list[MessageQueue]:
         """Return the queues that may be read."""
         return [

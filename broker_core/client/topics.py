@@ -208,17 +208,7 @@ class ClusterTopics:
         for broker, each in wanted.items():
             if each == before.get(broker):
                 continue
-            request = CreateTopic(
-                topic=each.name,
-                default_topic=AUTO_CREATE_TOPIC,
-                read_queue_nums=each.read_queues,
-                write_queue_nums=each.write_queues,
-                perm=each.perm,
-                topic_filter_type=each.topic_filter_type,
-                topic_sys_flag=each.sys_flag,
-                order=each.order,
-            )
-            self._cluster.ask_broker(broker, command_of(request))
+            self._cluster.ask_broker(broker, create_command(each))
         self._wait_for_route(wanted)
         return dict(sorted(wanted.items()))
 
@@ -249,3 +239,19 @@ class ClusterTopics:
         check_topic_name(topic)
         if is_reserved_topic(topic):
             raise TopicNameError(topic, "it is RocketMQ's own, and stays as it is")
+
+
+def create_command(settings: TopicSettings) -> RemotingCommand:
+    """Return the request that makes a topic at a broker, or changes it there."""
+    return command_of(
+        CreateTopic(
+            topic=settings.name,
+            default_topic=AUTO_CREATE_TOPIC,
+            read_queue_nums=settings.read_queues,
+            write_queue_nums=settings.write_queues,
+            perm=settings.perm,
+            topic_filter_type=settings.topic_filter_type,
+            topic_sys_flag=settings.sys_flag,
+            order=settings.order,
+        )
+    )

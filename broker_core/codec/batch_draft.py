@@ -15,13 +15,9 @@ import numpy.typing as npt
 from rocketpy.broker_core.codec.crc import checksum_properties
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.draft import HEADER_STRUCTS, topic_field
+from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.gather import Ints
-from rocketpy.broker_core.codec.layout import (
-    ANY_HOST_V6,
-    CHECKSUM_SIZE,
-    HEADERS,
-    MAX_PROPERTIES,
-)
+from rocketpy.broker_core.codec.layout import ANY_HOST_V6, CHECKSUM_SIZE, MAX_PROPERTIES
 from rocketpy.broker_core.errors import MessageRefusedError
 
 _POSITIVE = 0x7FFFFFFF

@@ -23,7 +23,7 @@ from rocketpy.broker_core.codec.crc import (
     value_crcs,
 )
 from rocketpy.broker_core.codec.dtypes import HEADER_V4
-from rocketpy.broker_core.codec.gather import Bytes, Ints
+from rocketpy.broker_core.codec.gather import Bytes, Ints, fixed_width
 from rocketpy.broker_core.codec.layout import (
     CHECKSUM_SIZE,
     MAGIC_V1,
@@ -100,11 +100,11 @@ class RecordRun:
         self.headers["queue_offset"] = queue_offsets
         self.headers["physical_offset"] = physical_offsets
         self.headers["store_timestamp"] = store_timestamp_ms
-        parts = [_fixed(self.headers), *self._rest]
+        parts = [fixed_width(self.headers), *self._rest]
         if self.rest_crcs is not None:
             rest_lengths = self.sizes - self.headers.itemsize - CHECKSUM_SIZE
             crcs = joined_crcs(row_crcs(self.headers), self.rest_crcs, rest_lengths)
-            parts.append(_fixed(checksum_properties(crcs)))
+            parts.append(fixed_width(checksum_properties(crcs)))
         joined = pc.binary_join_element_wise(*parts, _EMPTY)
         self.data = np.frombuffer(joined.buffers()[2] or b"", np.uint8)
 
@@ -178,7 +178,7 @@ def lay_out(
     between = np.empty(len(headers), [("topic", f"V{len(topic)}"), ("properties_length", ">u2")])
     between["topic"] = np.void(topic)
     between["properties_length"] = properties_lengths
-    rest = [bodies, _fixed(between), properties]
+    rest = [bodies, fixed_width(between), properties]
     if not checksum:
         return RecordRun(headers, rest, None)
     crcs = joined_crcs(body_crcs, _between_crcs(between), np.full(len(headers), between.itemsize))
@@ -191,16 +191,8 @@ def _between_crcs(between: npt.NDArray[np.void]) -> Crcs:
     """Return the CRCs of topic and properties length; a topic of version 2 may be long."""
     if between.itemsize <= _WIDEST_ROW:
         return row_crcs(between)
-    return value_crcs(_fixed(between))
+    return value_crcs(fixed_width(between))
 
 
 def _lengths(column: pa.Array) -> Ints:
     return np.asarray(pc.binary_length(column).to_numpy(zero_copy_only=False), np.int64)
-
-
-def _fixed(rows: npt.NDArray[np.void]) -> pa.Array:
-    """Return rows of one width as a binary column, without a copy."""
-    ends = np.arange(len(rows) + 1, dtype=np.int32) * rows.itemsize
-    return pa.Array.from_buffers(
-        pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(rows)]
-    )

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from rocketpy.broker_core.codec.batch_draft import BatchDraft
 from rocketpy.broker_core.codec.draft import RecordDraft
+from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
     CHECKSUM_SIZE,
-    HEADERS,
     MAX_PROPERTIES,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,

@@ -20,13 +20,8 @@ from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.codec.layout import BLANK_SIZE
 from rocketpy.broker_core.config import StoreConfig
-from rocketpy.broker_core.errors import (
-    ColumnError,
-    MessageRefusedError,
-    RocketPyError,
-    StoreError,
-    TopicNameError,
-)
+from rocketpy.broker_core.errors import ColumnError, MessageRefusedError, StoreError
+from rocketpy.broker_core.intake.chunks import RowChunks
 from rocketpy.broker_core.intake.destination import refuse_system_topic
 from rocketpy.broker_core.intake.table import Intake
 from rocketpy.broker_core.intake.waiting import system_queues
@@ -40,9 +35,6 @@ from rocketpy.broker_core.storage.layout import CONFIG
 from rocketpy.broker_core.storage.store import MessageStore
 
 log = logging.getLogger(__name__)
-
-_ROW_ERRORS = ColumnError, MessageRefusedError, TopicNameError
-_CHUNK_ROWS, _CHUNK_BYTES = 16_384, 16 << 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,16 +52,17 @@ class TaskStage:
     property_columns: tuple[str, ...] = ()
     name: str = "the table"  # what rows are counted in, for errors
     clock: Clock = field(default_factory=SystemClock)
+    config: StoreConfig | None = None  # None: what the store has
     _config: StoreConfig = field(init=False)
     _topics: TopicTable = field(init=False)
     _intakes: dict[str, Intake] = field(default_factory=dict)
     _declared: set[str] = field(default_factory=set)
-    _waiting: list[pa.RecordBatch] = field(default_factory=list)
-    _rows: int = 0  # that were staged
+    _chunks: RowChunks = field(init=False)
     _file: StagedFile | None = None
 
     def __post_init__(self) -> None:
-        self._config = adapt(self.root, StoreConfig())
+        self._chunks = RowChunks(self.name)
+        self._config = self.config or adapt(self.root, StoreConfig())
         self._topics = TopicTable(ConfigFile(self.root / CONFIG / TopicTable.FILE_NAME, Disk()))
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -78,16 +71,11 @@ class TaskStage:
         Raises:
             MessageRefusedError: a row cannot be stored; says which and why.
         """
-        self._waiting.append(batch)
-        if (
-            sum(waiting.num_rows for waiting in self._waiting) >= _CHUNK_ROWS
-            or sum(waiting.nbytes for waiting in self._waiting) >= _CHUNK_BYTES
-        ):
-            self._encode_waiting()
+        self._stage(self._chunks.add(batch))
 
     def finish(self) -> tuple[Path | None, int]:
         """Return the staged file, if there were rows, and how many."""
-        self._encode_waiting()
+        self._stage(self._chunks.rest())
         if self._file is None:
             return None, 0
         self._file.finish()
@@ -98,21 +86,11 @@ class TaskStage:
         if self._file is not None:
             self._file.discard()
 
-    def _encode_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return
-        table = pa.Table.from_batches(waiting)
-        for batch in table.combine_chunks().to_batches():
-            for first, count in _slices(batch):
-                self._stage(batch.slice(first, count))
-                self._rows += count
+    def _stage(self, chunks: Iterator[pa.RecordBatch]) -> None:
+        for chunk in chunks:
+            self._put(self._chunks.encoded(chunk, lambda rows: [*self._encode(rows)]))
 
-    def _stage(self, batch: pa.RecordBatch) -> None:
-        try:
-            encoded = list(self._encode(batch))
-        except _ROW_ERRORS as error:
-            self._blame_row(batch, error)
+    def _put(self, encoded: list[tuple[EncodedBatch, int]]) -> None:
         for part, queues in encoded:
             if self._file is None:
                 self._file = StagedFile(self.root, self.transaction)
@@ -122,16 +100,6 @@ class TaskStage:
             if self._file is not None and topic not in stored | self._declared:
                 self._file.declare(topic, intake.queues)  # its messages wait elsewhere
                 self._declared.add(topic)
-
-    def _blame_row(self, batch: pa.RecordBatch, error: RocketPyError) -> None:
-        """Raise an error that names the row, found by trying each alone."""
-        for row in range(batch.num_rows):
-            try:
-                list(self._encode(batch.slice(row, 1)))
-            except _ROW_ERRORS as cause:
-                what = f"row {self._rows + row} of {self.name}"
-                raise MessageRefusedError(what, str(cause)) from error
-        raise error
 
     def _encode(self, batch: pa.RecordBatch) -> Iterator[tuple[EncodedBatch, int]]:
         if batch.column("body").null_count:
@@ -177,14 +145,6 @@ class TaskStage:
             intake = Intake(topic, queues, self._config, turn, self.compress, self.property_columns)
             self._intakes[topic] = intake
         return intake
-
-
-def _slices(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-    """Yield (first, count) of parts that are encoded at once: their memory is bounded."""
-    rows = batch.num_rows
-    step = max(1, min(_CHUNK_ROWS, rows * _CHUNK_BYTES // max(batch.nbytes, 1)))
-    for first in range(0, rows, step):
-        yield first, min(step, rows - first)
 
 
 def commit(

@@ -47,11 +47,11 @@ COLUMNS = (
 )  # fmt: skip
 CHUNK_ROWS = 16_384
 _NAMED = (UNIQ_KEY, KEYS, TAGS, SHARDING_KEY)  # properties that have meaning to a store
-_MILLISECONDS = pa.timestamp("ms", "UTC")
+MILLISECONDS = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class TableRows:
     """What is stored of the rows of a chunk, wherever that is."""
 
     bodies: pa.Array
@@ -61,7 +61,8 @@ class _Rows:
     born: npt.NDArray[np.int64]
     sys_flag: int
 
-    def take(self, rows: npt.NDArray[np.int64]) -> _Rows:
+    def take(self, rows: npt.NDArray[np.int64]) -> TableRows:
+        """Return some of the rows."""
         if len(rows) == len(self.bodies):
             return self
         picked = pa.array(rows)
@@ -96,40 +97,41 @@ class Intake:
             MessageRefusedError: a message breaks a limit.
         """
         reader = _reader(data)
-        _check_names(reader.schema, self.property_columns)
+        check_names(reader.schema, self.property_columns)
         for batch in reader:
             for first in range(0, batch.num_rows, CHUNK_ROWS):
-                rows = self._rows(batch.slice(first, CHUNK_ROWS), now_ms)
+                rows = self.rows(batch.slice(first, CHUNK_ROWS), now_ms)
                 for part in self._parts(batch.slice(first, CHUNK_ROWS), rows, now_ms):
                     yield self._encode(rows, part)
 
-    def _rows(self, batch: pa.RecordBatch, now_ms: int) -> _Rows:
+    def rows(self, batch: pa.RecordBatch, now_ms: int) -> TableRows:
+        """Return what is stored of the rows of a chunk."""
         bodies, sys_flag = self._stored(self._bodies(batch))
         named, rest = _split_properties(batch, self.property_columns)
-        return _Rows(
+        return TableRows(
             bodies=bodies,
             named={name: column for name, column in named.items() if column is not None},
             rest=rest,
-            flags=_numbers(batch, "flag", pa.int32(), 0).astype(np.int32),
-            born=_numbers(batch, "born_timestamp", _MILLISECONDS, now_ms),
+            flags=numbers(batch, "flag", pa.int32(), 0).astype(np.int32),
+            born=numbers(batch, "born_timestamp", MILLISECONDS, now_ms),
             sys_flag=sys_flag,
         )
 
-    def _parts(self, batch: pa.RecordBatch, rows: _Rows, now_ms: int) -> list[StoredRows]:
+    def _parts(self, batch: pa.RecordBatch, rows: TableRows, now_ms: int) -> list[StoredRows]:
         """Return which rows are stored where."""
         queue_ids = self._queue_ids(batch, rows.named.get(SHARDING_KEY))
         if not {"delay_level", "deliver_at"} & {*batch.schema.names}:
             every = np.arange(batch.num_rows)
             return [StoredRows(topic=self.topic, rows=every, queue_ids=queue_ids)]
         delays = Delays(
-            levels=_numbers(batch, "delay_level", pa.int32(), 0),
-            deliver_ms=_numbers(_in_milliseconds(batch), "deliver_at", _MILLISECONDS, 0),
+            levels=numbers(batch, "delay_level", pa.int32(), 0),
+            deliver_ms=numbers(in_milliseconds(batch), "deliver_at", MILLISECONDS, 0),
             config=self.config,
             now_ms=now_ms,
         )
         return delays.split(self.topic, queue_ids)
 
-    def _encode(self, all_rows: _Rows, part: StoredRows) -> EncodedBatch:
+    def _encode(self, all_rows: TableRows, part: StoredRows) -> EncodedBatch:
         rows = all_rows.take(part.rows)
         named = {**rows.named, **part.properties}
         properties = join_property_columns(named, rows.rest, len(part.rows))
@@ -151,7 +153,7 @@ class Intake:
     def _bodies(self, batch: pa.RecordBatch) -> pa.Array:
         if "body" not in batch.schema.names:
             raise ColumnError("body", f"missing; the table has {batch.schema.names}")
-        bodies = _cast(batch, "body", pa.binary())
+        bodies = cast_column(batch, "body", pa.binary())
         assert bodies is not None
         if bodies.null_count:
             row = pc.index(pc.is_null(bodies), value=True).as_py()
@@ -187,7 +189,7 @@ class Intake:
             of_key = [queue_of(key, self.queues) for key in encoded.dictionary.to_pylist()]
             picked = pc.take(pa.array(of_key, pa.int32()), encoded.indices)
             ids = pc.coalesce(picked, pa.array(ids)).to_numpy(zero_copy_only=False)
-        chosen = _cast(batch, "queue_id", pa.int32())
+        chosen = cast_column(batch, "queue_id", pa.int32())
         if chosen is not None:
             ids = pc.coalesce(chosen, pa.array(ids)).to_numpy(zero_copy_only=False)
             if ids.size and not (ids.min() >= 0 and ids.max() < self.queues):
@@ -236,7 +238,8 @@ def _column_of(name: str, values: Sequence[Any]) -> pa.Array:
         raise ColumnError(name, f"its values do not fit together: {cause}") from cause
 
 
-def _check_names(schema: pa.Schema, property_columns: tuple[str, ...]) -> None:
+def check_names(schema: pa.Schema, property_columns: tuple[str, ...]) -> None:
+    """Raise a ColumnError for a column that is there twice, or that is not stored."""
     for name in schema.names:
         if schema.names.count(name) > 1:
             raise ColumnError(name, "is there twice")
@@ -246,7 +249,8 @@ def _check_names(schema: pa.Schema, property_columns: tuple[str, ...]) -> None:
             raise ColumnError(name, f"is not stored; {hint}")
 
 
-def _cast(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array | None:
+def cast_column(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array | None:
+    """Return a column as a type; None if it is not there. Raises a ColumnError."""
     if name not in batch.schema.names:
         return None
     column = batch.column(name)
@@ -258,18 +262,19 @@ def _cast(batch: pa.RecordBatch, name: str, type_: pa.DataType) -> pa.Array | No
         raise ColumnError(name, f"{column.type} cannot be stored as {type_}: {cause}") from cause
 
 
-def _in_milliseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+def in_milliseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with its delivery times cut to milliseconds, as they are stored."""
     at = batch.schema.get_field_index("deliver_at")
     if at < 0 or not pa.types.is_timestamp(batch.column(at).type):
         return batch
-    return batch.set_column(at, "deliver_at", batch.column(at).cast(_MILLISECONDS, safe=False))
+    return batch.set_column(at, "deliver_at", batch.column(at).cast(MILLISECONDS, safe=False))
 
 
-def _numbers(
+def numbers(
     batch: pa.RecordBatch, name: str, type_: pa.DataType, default: int
 ) -> npt.NDArray[np.int64]:
-    column = _cast(batch, name, type_)
+    """Return a column of numbers, with a default for nulls and for a column that is not there."""
+    column = cast_column(batch, name, type_)
     if column is None:
         return np.full(batch.num_rows, default, np.int64)
     whole = pc.fill_null(column.cast(pa.int64()), default)
@@ -284,8 +289,8 @@ def _keys(batch: pa.RecordBatch) -> pa.Array | None:
         or pa.types.is_fixed_size_list(column.type)
     )
     if not is_list:
-        return _cast(batch, "keys", pa.string())
-    words = _cast(batch, "keys", pa.list_(pa.string()))
+        return cast_column(batch, "keys", pa.string())
+    words = cast_column(batch, "keys", pa.list_(pa.string()))
     assert words is not None
     if words.flatten().null_count:
         raise ColumnError("keys", "a key is null; leave it out of the list instead")
@@ -304,15 +309,15 @@ def _split_properties(
     delayed = {"delay_level", "deliver_at"} & {*batch.schema.names}
     names = (*_NAMED, *property_columns, *(NOTED if delayed else ()))
     named: dict[str, pa.Array | None] = dict.fromkeys(names)
-    properties = _cast(batch, "properties", pa.map_(pa.string(), pa.string()))
+    properties = cast_column(batch, "properties", pa.map_(pa.string(), pa.string()))
     if properties is not None:
         found, properties = take_out(properties, names)
         named.update(found)
     columns = {
         KEYS: _keys(batch),
-        TAGS: _cast(batch, "tags", pa.string()),
-        SHARDING_KEY: _cast(batch, "sharding_key", pa.string()),
-        **{name: _cast(batch, name, pa.string()) for name in property_columns},
+        TAGS: cast_column(batch, "tags", pa.string()),
+        SHARDING_KEY: cast_column(batch, "sharding_key", pa.string()),
+        **{name: cast_column(batch, name, pa.string()) for name in property_columns},
     }
     for name, column in columns.items():
         if column is not None:

@@ -136,6 +136,11 @@ class BlockingConnection:
         return len(self._waiting)
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether a request has no answer yet, or an answer was not taken."""
+        return bool(self._waiting or self._answers)
+
+    @property
     def has_answers(self) -> bool:
         """Whether take_answers() would give one without looking at the socket."""
         return bool(self._answers)

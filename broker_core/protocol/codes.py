@@ -110,6 +110,18 @@ class RequestCode(IntEnum):
     BROKER_HEARTBEAT = 904
 
 
+class OwnCode(IntEnum):
+    """What only our brokers know; Apache's answer REQUEST_CODE_NOT_SUPPORTED. It has no such ones.
+
+    Rows of tasks are staged at a broker, and stored together: see broker/staging.py.
+    """
+
+    ASK_STAGED = 9001
+    STAGE_ROWS = 9002
+    COMMIT_STAGED = 9003
+    DROP_STAGED = 9004
+
+
 class ResponseCode(IntEnum):
     """How it went."""
 

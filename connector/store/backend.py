@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import groupby
 from pathlib import Path
@@ -81,6 +81,10 @@ class StoreBackend(LogBackend):
         """Return what keeps the members of groups: the store itself."""
         return self
 
+    def tables(self) -> StoreBackend:
+        """Return what makes the small views: the store itself."""
+        return self
+
     def views(self) -> StoreBackend:
         """Return what there is to read besides messages: the store itself."""
         return self
@@ -111,6 +115,10 @@ class StoreBackend(LogBackend):
             self.close()
             self._open()
         return {queue: self.range(queue) for queue in queues}
+
+    def out_of_reach(self, brokers: Collection[str]) -> Mapping[str, str]:  # noqa: ARG002
+        """Return none: a folder has one broker's queues, and no other's."""
+        return {}
 
     def _have_changed(self, folders: Sequence[Path]) -> bool:
         """Whether files were added or removed since the last look.

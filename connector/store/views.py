@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -12,15 +12,11 @@ import pyarrow as pa
 
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNotFoundError
 from rocketpy.broker_core.filters.tags import TagFilter
-from rocketpy.broker_core.metadata.names import (
-    is_dead_letter_topic,
-    is_reserved_topic,
-    is_retry_topic,
-)
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.schema import GROUP_COLUMNS, INDEX_COLUMNS, QUEUE_COLUMNS, TOPIC_COLUMNS
+from rocketpy.connector.tables import table_of, topic_kind
 
 if TYPE_CHECKING:
     from rocketpy.connector.store.backend import StoreBackend
@@ -101,7 +97,7 @@ def groups(backend: StoreBackend, now_ms: float | None = None) -> pa.RecordBatch
         lag = None if end is None else max(end - committed, 0)
         seconds = _waiting_s(backend, queue, max(committed, low or 0), now_ms) if lag else lag
         rows.append((group, *queue, committed, low, end, lag, seconds))
-    return _from_rows(rows, GROUP_COLUMNS)
+    return table_of(rows, GROUP_COLUMNS)
 
 
 def _waiting_s(backend: StoreBackend, queue: MessageQueue, offset: int, now_ms: float) -> float:
@@ -126,7 +122,7 @@ def topics(backend: StoreBackend) -> pa.RecordBatch:
         rows.append(
             (
                 topic,
-                _kind(topic),
+                topic_kind(topic),
                 len(stored),
                 config is None or config.is_readable,
                 config is None or config.is_writable,
@@ -135,15 +131,7 @@ def topics(backend: StoreBackend) -> pa.RecordBatch:
                 max(newest, default=None),
             )
         )
-    return _from_rows(rows, TOPIC_COLUMNS)
-
-
-def _kind(topic: str) -> str:
-    if is_retry_topic(topic):
-        return "retry"
-    if is_dead_letter_topic(topic):
-        return "dead letter"
-    return "system" if is_reserved_topic(topic) else "normal"
+    return table_of(rows, TOPIC_COLUMNS)
 
 
 def _same(text: str, count: int) -> pa.Array:
@@ -154,8 +142,3 @@ def _same(text: str, count: int) -> pa.Array:
 def _batch(schema: pa.Schema, *columns: object) -> pa.RecordBatch:
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _from_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return _batch(schema, *columns)

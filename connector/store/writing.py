@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rocketpy.broker_core.storage.existing import refuse_unsupported
 from rocketpy.broker_core.storage.identity import StoreIdentity, make_identity, require_same
+from rocketpy.connector.backend import WritingTask
 from rocketpy.connector.write_options import WriteOptions
 from rocketpy.connector.writer_names import WriterName
 
@@ -33,11 +34,12 @@ class StagedPart:
 class StoreWriting:
     """Writes to the store that the options name. Made on the driver, goes to tasks."""
 
+    root: Path
     options: WriteOptions
     seen: StoreIdentity  # that driver and tasks must see
 
-    def stage(self, transaction: str, batches: Iterable[pa.RecordBatch], name: str) -> StagedPart:
-        """Stage the rows of one partition, in a task; errors call it by its name.
+    def stage(self, task: WritingTask, batches: Iterable[pa.RecordBatch]) -> StagedPart:
+        """Stage the rows of one partition, in a task.
 
         Raises:
             OtherStoreError: it is not the store that the driver saw: the path is not shared.
@@ -45,15 +47,15 @@ class StoreWriting:
         from rocketpy.broker_core.intake.staged import TaskStage
 
         options = self.options
-        require_same(Path(options.path), self.seen)
+        require_same(self.root, self.seen)
         stage = TaskStage(
-            root=Path(options.path),
-            transaction=transaction,
+            root=self.root,
+            transaction=task.transaction,
             topic=options.topic,
             queues=options.queues,
             compress=options.compress,
             property_columns=options.property_columns,
-            name=name,
+            name=task.name,
         )
         try:
             for batch in batches:
@@ -69,23 +71,25 @@ class StoreWriting:
         from rocketpy.broker_core.storage.batches.commit import StagedBatch
 
         parts = [part for part in staged if isinstance(part, StagedPart)]
-        root, options = Path(self.options.path), self.options
+        root, options = self.root, self.options
         for store in {part.store for part in parts}:
             require_same(root, store)
         files = [part.path for part in parts if part.path is not None]
         name, former = writer or (None, None)
         batch = StagedBatch(files=files, writer=name, number=number, formerly=former)
         if files and not commit(root, batch, lock_timeout_s=options.lock_timeout_s):
-            log.warning("%s: batch %d of %s is there already", options.path, number, name)
+            log.warning("%s: batch %d of %s is there already", root, number, name)
 
     def remove(self, transactions: Iterable[str]) -> None:
         """Remove what was staged in some transactions."""
         from rocketpy.broker_core.storage.batches.staging import remove_staged
 
-        remove_staged(Path(self.options.path), transactions)
+        remove_staged(self.root, transactions)
 
 
 def store_writing(options: WriteOptions) -> StoreWriting:
     """Return what writes to a store, which is marked so that tasks can tell it from others."""
-    refuse_unsupported(Path(options.path))
-    return StoreWriting(options, make_identity(Path(options.path), options.lock_timeout_s))
+    assert options.path is not None  # see backends.py
+    root = Path(options.path)
+    refuse_unsupported(root)
+    return StoreWriting(root, options, make_identity(root, options.lock_timeout_s))

@@ -76,17 +76,18 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.net.service import RefusedError
     from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
-    from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
+    from rocketpy.broker_core.stale_batch import StaleBatchError
     from rocketpy.broker_core.storage.identity import OtherStoreError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
     from rocketpy.broker_core.store_path import StorePathError
+    from rocketpy.connector.cluster.staged_writing import OtherBrokersError
     from rocketpy.connector.data_loss import DataLossError
     from rocketpy.connector.lag import ProgressError
     from rocketpy.connector.membership import QueuesHeldError
     from rocketpy.connector.offsets import OffsetFormatError
     from rocketpy.connector.options import OptionError
     from rocketpy.connector.sink import OutputModeError
-    from rocketpy.connector.topics import UnreachableError
+    from rocketpy.connector.topics import BrokersUnreachableError, UnreachableError
     from rocketpy.spark_jobs.analytics.arguments import ArgumentError
     from rocketpy.spark_jobs.analytics.drawing import PlotError
     from rocketpy.spark_jobs.backfill.errors import JobRefusedError
@@ -96,6 +97,7 @@ __all__ = [
     "AccessRefusedError",
     "ArgumentError",
     "BodyError",
+    "BrokersUnreachableError",
     "ClassFilterError",
     "ClientClosedError",
     "ClusterAddressError",
@@ -133,6 +135,7 @@ __all__ = [
     "OffsetFormatError",
     "OffsetOutOfRangeError",
     "OptionError",
+    "OtherBrokersError",
     "OtherLoopError",
     "OtherStoreError",
     "OutputModeError",
@@ -193,8 +196,10 @@ _HOMES = {
     "FrameError": "rocketpy.broker_core.protocol.errors",
     "HeaderError": "rocketpy.broker_core.protocol.errors",
     "StorePathError": "rocketpy.broker_core.store_path",
-    "StaleBatchError": "rocketpy.broker_core.storage.batches.ledger",
+    "StaleBatchError": "rocketpy.broker_core.stale_batch",
+    "OtherBrokersError": "rocketpy.connector.cluster.staged_writing",
     "OtherStoreError": "rocketpy.broker_core.storage.identity",
+    "BrokersUnreachableError": "rocketpy.connector.topics",
     "UnreachableError": "rocketpy.connector.topics",
     "QueuesHeldError": "rocketpy.connector.membership",
     "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +22,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.message import Message, PhysicalOffset, QueueOffset
-from rocketpy.connector.backend import MemberKeeper, Views
+from rocketpy.connector.backend import MemberKeeper, Tables, Views
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.planning import QueueRange
@@ -75,6 +75,9 @@ class MemoryBackend:
 
     def topics(self) -> Sequence[str]:
         return sorted({queue.topic for queue in self.queues})
+
+    def out_of_reach(self, brokers: Collection[str]) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
         for topic in topics:
@@ -163,6 +166,9 @@ class MemoryBackend:
 
     def members(self) -> MemberKeeper:
         raise OptionError("member", "this place keeps no members")
+
+    def tables(self) -> Tables | None:
+        return None
 
     def views(self) -> Views | None:
         return None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from tests.connector.cluster import Cluster
+from tests.connector.standalone_spark import Cluster
 
 import rocketpy
 

@@ -16,7 +16,7 @@ from tests.connector.streams import AVAILABLE_NOW
 
 import rocketpy
 from rocketpy.broker_core.errors import ColumnError, MessageRefusedError, StoreNotFoundError
-from rocketpy.broker_core.storage.batches.ledger import StaleBatchError
+from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.connector.failed_rows import SentBackRows
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"

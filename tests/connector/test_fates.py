@@ -9,7 +9,7 @@ from tests.connector.queues import q
 
 from rocketpy.connector.fates import Fates, fates_of, is_anew
 from rocketpy.connector.offsets import MessageQueue, SourceOffset
-from rocketpy.connector.topics import Look
+from rocketpy.connector.topics import Look, Unseen
 
 BOUNDS = tuple[int, int]
 
@@ -29,7 +29,9 @@ def fates(
         return places[offset] if offset < len(places) else None
 
     at = SourceOffset({q(0): position}, anchors={} if anchor is None else {q(0): anchor})
-    found = Look({} if held is None else {q(0): held}, {"t": unreachable} if unreachable else {})
+    found = Look(
+        {} if held is None else {q(0): held}, {Unseen("t"): unreachable} if unreachable else {}
+    )
     return fates_of(at, found, is_asked=lambda _: is_asked, physical_offset=physical_offset)
 
 

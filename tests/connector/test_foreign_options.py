@@ -25,7 +25,7 @@ WRITING = (*KAFKA_WRITING, *ROCKETMQ_SPARK_WRITING)
 
 # As a user gives it, words of the answer.
 OF_A_READ = [
-    ("kafka.bootstrap.servers", "'kafka.bootstrap.servers' of", "give 'path' here: a folder; the"),
+    ("kafka.bootstrap.servers", "'kafka.bootstrap.servers' of", "give 'namesrvAddr' or 'path' "),
     ("subscribe", "'subscribe' of", "it is an option of Kafka's connector; give 'topic' here (d"),
     ("subscribePattern", "'subscribePattern' of", "give 'topicPattern' here"),
     ("assign", "'assign' of", "give 'queues' here: the same JSON; instead of 'topic'"),
@@ -41,15 +41,15 @@ OF_A_READ = [
     ("kafka.max.poll.records", "'kafka.max.poll.records'", "leave it out: a setting of Kafka's"),
     ("kafkaConsumer.pollTimeoutMs", "'kafkaConsumer.pollTimeoutMs'", "leave it out: nothing to "),
     ("startingOffsetsByTimestamp", "'startingOffsetsByTimestamp'", "(docs/from-kafka.md)"),
-    ("nameServer", "'nameServer' of", "it is an option of rocketmq-spark; give 'path' here"),
+    ("nameServer", "'nameServer' of", "it is an option of rocketmq-spark; give 'namesrvAddr' h"),
     ("group", "'group' of", "give 'consumerGroup' here"),
     ("subExpression", "'subExpression' of", "give 'tags' here: 'a || b', '*'; for SQL92 it is '"),
-    ("pullBatchSize", "'pullBatchSize' of", "leave it out: nothing is pulled"),
+    ("pullTimeoutMs", "'pullTimeoutMs' of", "give 'requestTimeout' here: a time with its unit"),
     ("consumer.tag", "'consumer.tag' of", "give 'tags' here (docs/from-rocketmq-spark.md)"),
 ]
 OF_A_WRITE = [
     ("includeHeaders", "'includeHeaders' of", "give 'propertyColumns' here"),
-    ("kafka.bootstrap.servers", "'kafka.bootstrap.servers' of", "give 'path' here"),
+    ("kafka.bootstrap.servers", "'kafka.bootstrap.servers' of", "give 'namesrvAddr' or 'path'"),
     ("kafka.compression.type", "'kafka.compression.type' of", "give 'compress' here: 'zlib', 'lz"),
     ("kafka.acks", "'kafka.acks' of", "leave it out: a batch is stored durably, whole and once"),
     ("kafka.linger.ms", "'kafka.linger.ms' of", "leave it out: a setting of Kafka's client"),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
+from rocketpy.broker_core.client.access import ClusterAccess
+from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.option_tables import WRITE_OPTIONS
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.sink import OutputModeError
@@ -13,28 +17,32 @@ from rocketpy.connector.write_options import WriteOptions
 
 
 def test_all_options_are_read() -> None:
+    path = {"path": "/data/s", "locktimeout": "5m"}
+    cluster = {"namesrvaddr": "ns1:9876;ns2:9876", "requesttimeout": "2s", "retrytimeout": "0s"}
     given = {
-        "path": "/data/s",
         "topic": "t",
         "queues": "3",
         "compress": "LZ4",
         "propertycolumns": "region, channel",
         "txnappid": "app",
         "txnversion": "7",
-        "locktimeout": "5m",
         "checkpointlocation": "c",
         "queryname": "q",
     }
-    assert given.keys() == {option.name.lower() for option in WRITE_OPTIONS}
-    assert WriteOptions.parse(given) == WriteOptions(
-        path="/data/s",
+    named = {*path, *cluster, *given}
+    assert named == {option.name.lower() for option in WRITE_OPTIONS}
+    expected = WriteOptions(
         topic="t",
         queues=3,
         compress="lz4",
         property_columns=("region", "channel"),
         app_id="app",
         version=7,
-        lock_timeout_s=300,
+    )
+    assert WriteOptions.parse(given | path) == replace(expected, path="/data/s", lock_timeout_s=300)
+    access = ClusterAccess(ClusterAddress(("ns1:9876", "ns2:9876")), timeout_s=2)
+    assert WriteOptions.parse(given | cluster) == replace(
+        expected, cluster=ClusterOptions(access=access, retry_s=0)
     )
 
 
@@ -43,6 +51,9 @@ def test_all_options_are_read() -> None:
     [
         ({}, "'path' .*is missing"),
         ({"path": "dbfs:/s"}, "'path' .*'dbfs:' is no file system"),
+        ({"path": "s", "namesrvaddr": "a:1"}, "'namesrvAddr' .*together with 'path'"),
+        ({"namesrvaddr": "a:1", "locktimeout": "1s"}, "'lockTimeout' .*give 'retryTimeout'"),
+        ({"path": "s", "retrytimeout": "1s"}, "'retryTimeout' .*is for clusters"),
         ({"path": "s", "locktimeout": "10"}, "'lockTimeout' .*a time with its unit"),
         ({"path": "s", "txnappid": "a"}, "'txnVersion' .*'txnAppId' means nothing without it"),
         ({"path": "s", "txnversion": "1"}, "'txnAppId' .*'txnVersion' means nothing without it"),

@@ -17,7 +17,8 @@ from tests.crash.workload import GROUP, TOPICS, Id, Sent, batches, id_of
 
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, batch_body, cut
-from rocketpy.broker_core.client.pulling import Pulled, record_batches
+from rocketpy.broker_core.client.pulled import Pulled
+from rocketpy.broker_core.client.pulling import record_batches
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.net.blocking import BlockingConnection

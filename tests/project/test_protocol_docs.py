@@ -12,7 +12,7 @@ from rocketpy.broker_core.broker.settings import BrokerSettings
 from rocketpy.broker_core.broker.table import HANDLERS as BROKER_HANDLERS
 from rocketpy.broker_core.nameserver.table import HANDLERS as NAME_SERVER_HANDLERS
 from rocketpy.broker_core.net.service import Handler
-from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.codes import OwnCode, RequestCode
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_every_code_is_told_with_its_file_and_a_test(
     rows = tables("protocol.md")[heading]
     told = {int(row[0]): (*names_in(row[1]), *names_in(row[2])) for row in rows}
     assert told == {
-        int(code): (RequestCode(code).name, _file_of(handler)) for code, handler in handlers.items()
+        int(code): (_name_of(code), _file_of(handler)) for code, handler in handlers.items()
     }
     assert [int(row[0]) for row in rows] == sorted(told)
     for row in rows:
@@ -40,6 +40,10 @@ def test_what_a_broker_asks_of_clients_are_codes_of_that_name() -> None:
     rows = tables("protocol.md")["What a broker asks of its clients"]
     for code, name, _ in rows:
         assert names_in(name) == [RequestCode(int(code)).name]
+
+
+def _name_of(code: int) -> str:
+    return (OwnCode if code in {*OwnCode} else RequestCode)(code).name
 
 
 def _file_of(handler: Handler) -> str:

@@ -6,7 +6,7 @@ a topic is made anew, names are not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -93,6 +93,9 @@ class World:
 
     def topics(self) -> Sequence[str]:
         return sorted({queue.topic for queue in self.queues})
+
+    def out_of_reach(self, brokers: Collection[str]) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
 
     def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
         (topic,) = topics

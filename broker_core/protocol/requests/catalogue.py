@@ -27,6 +27,7 @@ def _headers() -> dict[RequestCode, type[Request]]:
         for _, header in inspect.getmembers(subject, inspect.isclass)
         if issubclass(header, Request) and header is not Request
         for code in header.CODES
+        if isinstance(code, RequestCode)
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.codes import OwnCode, RequestCode
 from rocketpy.broker_core.protocol.headers import Header, wire
 
 
@@ -13,7 +13,7 @@ from rocketpy.broker_core.protocol.headers import Header, wire
 class Request(Header):
     """Of whom it is asked, and how."""
 
-    CODES: ClassVar[tuple[RequestCode, ...]]
+    CODES: ClassVar[tuple[RequestCode | OwnCode, ...]]
 
     bname: str | None = None  # the broker that is meant, where one serves for several
     ns: str | None = None  # a namespace

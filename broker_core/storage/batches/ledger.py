@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rocketpy.broker_core.errors import StoreError
+from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.broker_core.storage.checked_json import IN_ORDER, CheckedJson
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.layout import LEDGER
@@ -30,23 +30,6 @@ _FILE = CheckedJson(
     noun="the ledger of batches",
     remedy="without it (remove the file, if need be) a batch that is run again comes twice",
 )
-
-
-class StaleBatchError(StoreError):
-    """Is raised for a batch whose number is below that of the last batch of its writer."""
-
-    def __init__(self, writer: str, number: int, last: int) -> None:
-        super().__init__(writer, number, last)
-        self.writer, self.number, self.last = writer, number, last
-
-    def __str__(self) -> str:
-        return (
-            f"batch {self.number} of {self.writer!r} was not stored: its batch {self.last} is in "
-            "the store already, and only that one can be a replay. A streaming query has this from "
-            "an old or copied checkpoint: start it from its newest one, or from a new checkpoint "
-            "at the offsets where it should go on. With a txnAppId or app_id, give numbers that "
-            "grow, or another name"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.errors import FilterRefusedError
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.producing import Producer
-from rocketpy.broker_core.client.pulling import Pulled, Puller, PullFilter, record_batches
+from rocketpy.broker_core.client.pulled import Pulled, PullFilter
+from rocketpy.broker_core.client.pulling import Puller, record_batches
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import RecordError

@@ -20,11 +20,11 @@ from rocketpy.broker_core.errors import (
     StoreLockedError,
 )
 from rocketpy.broker_core.intake.staged import TaskStage, commit
+from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.broker_core.storage.batches.commit import StagedBatch
 from rocketpy.broker_core.storage.batches.ledger import (
     Ledger,
     PendingBatch,
-    StaleBatchError,
     write_ledger,
 )
 from rocketpy.broker_core.storage.layout import LEDGER, STAGED
@@ -239,7 +239,7 @@ def test_a_row_that_cannot_be_stored_is_named(
     )
     task = TaskStage(root=store.path, transaction="one", name="partition 3")
     task.add(pa.table({"body": ["earlier"] * 5, "topic": ["t"] * 5}).to_batches()[0])
-    task._encode_waiting()
+    task._stage(task._chunks.rest())
     task.add(table.append_column(column, pa.array(values)).to_batches()[0])
     with pytest.raises(MessageRefusedError, match=f"row 13 of partition 3: .*{reason}"):
         task.finish()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.broker_core.local.wire import Wire
 
 from rocketpy.broker_core.local import LocalBroker, local_broker
-from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
+from rocketpy.broker_core.protocol.codes import OwnCode, RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import (
     ONEWAY,
     RESPONSE,
@@ -126,12 +126,12 @@ def test_any_bytes_as_a_header_leave_others_in_peace(broker: LocalBroker, data: 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.sampled_from(sorted(RequestCode)),
+    st.sampled_from(sorted([*RequestCode, *OwnCode])),
     st.dictionaries(st.text(max_size=8), st.text(max_size=12) | st.integers() | st.booleans()),
     st.binary(max_size=60),
 )
 def test_any_fields_and_body_of_any_code_get_an_answer_or_none_and_the_next_is_served(
-    broker: LocalBroker, code: RequestCode, fields: dict[str, object], body: bytes
+    broker: LocalBroker, code: RequestCode | OwnCode, fields: dict[str, object], body: bytes
 ) -> None:
     header = json.dumps({"code": code, "opaque": 1, "flag": 0, "extFields": fields}).encode()
     with Wire(broker.address) as wire:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.broker_core.storage.batches.ledger import (
     MOST_WRITERS,
     Ledger,
     PendingBatch,
-    StaleBatchError,
     read_ledger,
     write_ledger,
 )

@@ -1,0 +1,132 @@
+"""A cluster as a backend: name servers say where queues are, brokers give messages and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
+from rocketpy.broker_core.filters import SqlFilter
+from rocketpy.broker_core.filters.tags import TagFilter
+from rocketpy.connector.backend import MemberKeeper
+from rocketpy.connector.cluster.groups import ClusterGroupOffsets
+from rocketpy.connector.cluster.queues import ClusterQueues
+from rocketpy.connector.cluster.reading import ClusterMessages
+from rocketpy.connector.cluster.tables import ClusterTables
+from rocketpy.connector.cluster_options import ClusterOptions
+from rocketpy.connector.offsets import MessageQueue
+from rocketpy.connector.options import OptionError
+from rocketpy.connector.planning import QueueRange
+
+
+class ClusterBackend:
+    """Asks the servers of one cluster. One per process and task; not to be pickled.
+
+    Its keys cannot be looked up: brokers give a bounded number of messages for a key. So with
+    `keys` every message is read, and none is missing.
+    """
+
+    has_index = False
+
+    def __init__(self, options: ClusterOptions) -> None:
+        self._options = options
+        self._cluster = options.access.connect()
+        self._queues = ClusterQueues(self._cluster, options)
+        self._groups = ClusterGroupOffsets(self._cluster, options, self._queues)
+        self._messages = ClusterMessages(self._cluster, options)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._cluster.close()
+
+    def identity(self) -> str:
+        """Return its address: drivers and tasks ask the same name servers."""
+        return str(self._options.access.address)
+
+    def members(self) -> MemberKeeper:
+        """Raise: a cluster keeps members that are connected to it, and a query is not."""
+        raise OptionError("member", "a cluster keeps no members for queries; leave it out")
+
+    def tables(self) -> ClusterTables:
+        """Return what makes the small views."""
+        return ClusterTables(self._cluster, self._options)
+
+    def views(self) -> None:
+        """Return None: there are no files."""
+
+    # --- plans ------------------------------------------------------------------------------------
+
+    @property
+    def broker(self) -> str:
+        """The broker of queues that are named by their id alone: the only one, or none."""
+        return self._queues.broker()
+
+    def topics(self) -> Sequence[str]:
+        """Return the names of all topics."""
+        return self._queues.topics()
+
+    def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, tuple[int, int]]:
+        """Return the range of offsets stored in each queue of some topics: first, and end."""
+        return self._queues.ranges(topics)
+
+    def out_of_reach(self, brokers: Collection[str]) -> Mapping[str, str]:
+        """Return which of these brokers cannot be asked now, and why: they may come back."""
+        return self._queues.out_of_reach(brokers)
+
+    def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
+        """Return where in its broker's log a message of a queue lies; None if it is not there."""
+        return self._queues.physical_offset(queue, queue_offset)
+
+    def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
+        """Return the first offset stored at or after a time; the end if there is none."""
+        return self._queues.offset_by_time(queue, time_ms)
+
+    def sizes(self, queue: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
+        """Return about how many bytes each message of a range has."""
+        return self._queues.sizes(queue, start, end)
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    def committed(self, group: str, topics: Sequence[str]) -> dict[MessageQueue, int]:
+        """Return the next offset to read of each queue that a group committed."""
+        return self._groups.committed(group, topics)
+
+    def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
+        """Note the next offset to read of some queues."""
+        self._groups.commit(group, positions)
+
+    # --- tasks ------------------------------------------------------------------------------------
+
+    def range(self, queue: MessageQueue) -> tuple[int, int]:
+        """Return the range of offsets stored in a queue: first, and end."""
+        return self._queues.range(queue)
+
+    def read(
+        self,
+        part: QueueRange,
+        columns: Sequence[str],
+        *,
+        tags: TagFilter | None,
+        sql: SqlFilter | None,
+        group: str | None,  # noqa: ARG002
+        decompress: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a range.
+
+        Raises:
+            OffsetOutOfRangeError: messages are not there (any more).
+        """
+        return self._messages.read(part, columns, tags=tags, sql=sql, decompress=decompress)
+
+    def is_deleted(self, error: OffsetOutOfRangeError | CorruptStoreError) -> bool:
+        """Whether a read failed because of retention, not of damage."""
+        return isinstance(error, OffsetOutOfRangeError) and error.asked < error.held[0]
+
+    def find(
+        self, topic: str, keys: Sequence[str], columns: Sequence[str], *, decompress: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Raise: `has_index` is false."""
+        raise NotImplementedError(f"{topic}, {keys}, {columns}, {decompress}")

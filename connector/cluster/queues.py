@@ -1,0 +1,233 @@
+"""What plans ask of a cluster: its topics and queues, and what these hold.
+
+Q1  Queues are looked for anew every few seconds, so that those of new brokers are found.
+Q2  What a broker that does not answer holds is unknown, never empty: its queues are missing in what
+    is found, and the error says so. It is passed over for a moment, not asked at each look.
+Q3  An idle query does not flood brokers: ranges are asked for at most every 50 ms.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rocketpy.broker_core.bisection import first_false
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.errors import NoBrokerError
+from rocketpy.broker_core.client.offsets import ClusterOffsets
+from rocketpy.broker_core.client.pulling import Puller
+from rocketpy.broker_core.client.routes import TopicRoute
+from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.connector.cluster.patience import patiently
+from rocketpy.connector.cluster_options import ClusterOptions
+from rocketpy.connector.offsets import MessageQueue
+from rocketpy.connector.topics import BrokersUnreachableError, UnreachableError
+
+_ROUTES_KEPT_S = 5.0
+_RANGES_KEPT_S = 0.05
+_PASSED_OVER_S = 2.0  # a broker that did not answer
+_MOST_SIZES = 1 << 20  # of one look
+
+Range = tuple[int, int]
+
+
+class _Stored(NamedTuple):
+    """Where a message is, and since when."""
+
+    physical_offset: int
+    stored_ms: int
+
+
+class ClusterQueues:
+    """Looks at the queues of one cluster. One thread."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        options: ClusterOptions,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster, self._options, self._now_s = cluster, options, now_s
+        self._offsets, self._puller = ClusterOffsets(cluster), Puller(cluster)
+        self._topics: tuple[float, list[str]] | None = None
+        self._routes: dict[str, tuple[float, TopicRoute]] = {}
+        self._ranges: dict[MessageQueue, tuple[float, Range]] = {}
+        self._silent: dict[str, tuple[float, str]] = {}  # brokers, since when, and why
+        self._known: dict[tuple[MessageQueue, int], tuple[Range | None, int | None]] = {}
+
+    def broker(self) -> str:
+        """Return the only broker; with several of them a queue's id alone names none."""
+        names = patiently(
+            lambda: [*self._cluster.info().broker_addr_table], "brokers", retry_s=self._retry_s
+        )
+        return names[0] if len(names) == 1 else ""
+
+    @property
+    def _retry_s(self) -> float:
+        return self._options.retry_s
+
+    # --- topics and queues ------------------------------------------------------------------------
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics.
+
+        Raises:
+            UnreachableError: no name server answers.
+        """
+        if self._topics is None or self._is_old(self._topics[0], _ROUTES_KEPT_S):
+            try:
+                self._topics = self._now_s(), self._cluster.topics()
+            except ServerUnreachableError as cause:
+                raise UnreachableError(f"all ({cause})") from cause
+        return self._topics[1]
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """Return the queues of a topic, as they were some seconds ago or later.
+
+        Raises:
+            TopicNotFoundError: the name servers know no such topic.
+            UnreachableError: none of them answers.
+        """
+        kept = self._routes.get(topic)
+        if kept is None or self._is_old(kept[0], _ROUTES_KEPT_S):
+            try:
+                kept = self._now_s(), self._cluster.route(topic, fresh=True)
+            except ServerUnreachableError as cause:
+                raise UnreachableError(f"{topic} ({cause})") from cause
+            self._routes[topic] = kept
+        return kept[1].all()
+
+    def out_of_reach(self, brokers: Collection[str]) -> dict[str, str]:
+        """Return which brokers cannot be asked now, and why; routes are asked for anew after it.
+
+        Raises:
+            UnreachableError: no name server answers.
+        """
+        try:
+            self._cluster.info(fresh=True)
+        except ServerUnreachableError as cause:
+            raise UnreachableError(f"all ({cause})") from cause
+        self._routes.clear()
+        return self._reasons(brokers)
+
+    def _reasons(self, brokers: Collection[str]) -> dict[str, str]:
+        found = {}
+        for broker in brokers:
+            try:
+                self._cluster.master_of(broker)
+            except NoBrokerError as cause:
+                found[broker] = str(cause)
+            except ServerUnreachableError as cause:
+                raise UnreachableError(f"all ({cause})") from cause
+            silent = self._silent.get(broker)
+            if silent is not None and not self._is_old(silent[0], _PASSED_OVER_S):
+                found.setdefault(broker, silent[1])
+        return found
+
+    # --- ranges -----------------------------------------------------------------------------------
+
+    def ranges(self, topics: Sequence[str]) -> dict[MessageQueue, Range]:
+        """Return the range of offsets stored in each queue of some topics: first, and end.
+
+        Raises:
+            TopicNotFoundError: a topic is not there.
+            BrokersUnreachableError: some brokers do not answer; it has what the others hold.
+            UnreachableError: no name server answers.
+        """
+        queues = [queue for topic in topics for queue in self.queues(topic)]
+        reasons = self._reasons({queue.broker for queue in queues})
+        asked = [
+            queue for queue in queues if queue.broker not in reasons and self._is_range_old(queue)
+        ]
+        found, silent = self._offsets.ranges_in_reach(asked)
+        now_s = self._now_s()
+        self._ranges |= {queue: (now_s, bounds) for queue, bounds in found.items()}
+        for broker, failure in silent.items():
+            self._silent[broker] = now_s, str(failure)
+            reasons[broker] = str(failure)
+        seen = {each: self._ranges[each][1] for each in queues if each.broker not in reasons}
+        if reasons:
+            raise BrokersUnreachableError(seen, reasons)
+        return seen
+
+    def range(self, queue: MessageQueue) -> Range:
+        """Return the range of offsets stored in one queue, as it is now."""
+        found = patiently(lambda: self._offsets.ranges([queue]), queue, retry_s=self._retry_s)
+        return found[queue]
+
+    def _is_range_old(self, queue: MessageQueue) -> bool:
+        kept = self._ranges.get(queue)
+        return kept is None or self._is_old(kept[0], _RANGES_KEPT_S)
+
+    def _is_old(self, since_s: float, kept_s: float) -> bool:
+        return self._now_s() - since_s >= kept_s
+
+    # --- single messages --------------------------------------------------------------------------
+
+    def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
+        """Return where in its broker's log a message of a queue lies; None if it is not there.
+
+        What was seen counts as long as the range of the queue stays the same.
+        """
+        now = self._ranges[queue][1] if queue in self._ranges else None
+        before, known = self._known.get((queue, queue_offset), (None, None))
+        if now is None or before != now:
+            stored = self._stored(queue, queue_offset)
+            known = None if stored is None else stored.physical_offset
+            others = {key: each for key, each in self._known.items() if each[0] == now}
+            self._known = others | {(queue, queue_offset): (now, known)}
+        return known
+
+    def _stored(self, queue: MessageQueue, queue_offset: int) -> _Stored | None:
+        pulled = patiently(
+            lambda: self._puller.pull(queue, queue_offset, most=1), queue, retry_s=self._retry_s
+        )
+        if not pulled.records:
+            return None
+        block = RecordBlock(np.frombuffer(pulled.records, np.uint8), np.zeros(1, np.int64))
+        if int(block.head["queue_offset"][0]) != queue_offset:  # it is being deleted
+            return None
+        return _Stored(int(block.head["physical_offset"][0]), int(block.store_timestamps[0]))
+
+    def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
+        """Return the first offset stored at or after a time; the end if there is none.
+
+        Brokers of 4.x answer with the nearest message, and outside of what they hold with one that
+        is there: so what they say is where the search begins.
+        """
+        low, end = self.range(queue)
+        said = patiently(
+            lambda: self._offsets.by_time([queue], time_ms), queue, retry_s=self._retry_s
+        )
+
+        def is_before(queue_offset: int) -> bool:
+            stored = self._stored(queue, queue_offset)
+            return stored is None or stored.stored_ms < time_ms  # None: deleted meanwhile
+
+        return _search(is_before, min(max(said.get(queue, low), low), end), low, end)
+
+    def sizes(self, queue: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
+        """Return about how many bytes each message of a range has: as those that come first."""
+        pulled = patiently(lambda: self._puller.pull(queue, start), queue, retry_s=self._retry_s)
+        count = max(pulled.next_offset - start, 1)
+        average = -(-len(pulled.records) // count)
+        return np.full(min(end - start, _MOST_SIZES), average, np.int64)
+
+
+def _search(is_before: Callable[[int], bool], guess: int, low: int, end: int) -> int:
+    """Return the first offset that is not before, looking around a guess first."""
+    step = 1
+    if guess < end and is_before(guess):
+        low = guess + 1
+        while low < end and is_before(min(low + step, end) - 1):
+            low, step = min(low + step, end), 2 * step
+        return first_false(is_before, low, max(low, min(low + step, end) - 1))
+    high = guess
+    while high > low and not is_before(max(high - step, low)):
+        high, step = max(high - step, low), 2 * step
+    return low if high == low else first_false(is_before, max(high - step, low) + 1, high)

@@ -1,0 +1,73 @@
+"""Options of a read of a cluster: what is refused, in which words, and what is made of them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from rocketpy.broker_core.client.access import ClusterAccess
+from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.connector.cluster_options import ClusterOptions
+from rocketpy.connector.options import OptionError
+from rocketpy.connector.read_options import ReadOptions
+
+SERVERS = "ns1:9876;ns2:9876"
+
+# Options besides `namesrvAddr` and `topic`, the option that is named, words of the message.
+BAD = [
+    ({"path": "store"}, "namesrvAddr", "cannot be given together with 'path': messages are in"),
+    ({"namesrvAddr": "ns1"}, "namesrvAddr", "'ns1' is not host:port; give one like ns1:9876;ns2"),
+    ({"namesrvAddr": ";"}, "namesrvAddr", "it names no name server"),
+    ({"namesrvAddr": "a:99999"}, "namesrvAddr", "has no port between 1 and 65535"),
+    ({"scan": "commitlog", "topic": None}, "scan", "needs the folder of a store, and 'namesrvAdd"),
+    ({"view": "queues"}, "view", "needs the folder of a store"),
+    ({"view": "INDEX", "topic": None}, "view", "read messages, with the option 'keys'"),
+    ({"startingLogOffset": "0"}, "startingLogOffset", "give 'startingOffsets' or 'startingTime"),
+    ({"endingLogOffset": "0"}, "endingLogOffset", "give 'endingOffsets' or 'endingTimestamp'"),
+    ({"failOnDamage": "false"}, "failOnDamage", "is for scan=commitlog"),
+    ({"member": "a", "consumerGroup": "g"}, "member", "have no members so far; leave it out"),
+    ({"messageModel": "broadcasting"}, "messageModel", "have no members so far"),
+    ({"rebalanceStrategy": "averagely"}, "rebalanceStrategy", "have no members so far"),
+    ({"memberLease": "30s"}, "memberLease", "have no members so far"),
+    ({"requestTimeout": "5"}, "requestTimeout", "give a time with its unit"),
+    ({"requestTimeout": "0s"}, "requestTimeout", "give 100ms or more"),
+    ({"retryTimeout": "soon"}, "retryTimeout", "give a time with its unit"),
+    ({"pullBatchSize": "0"}, "pullBatchSize", "a whole number of at least 1"),
+    ({"nameSrvAdr": SERVERS}, "namesrvadr", "did you mean 'namesrvAddr'?"),
+]  # fmt: skip
+
+
+def parse(**changes: str | None) -> ReadOptions:
+    merged = {"namesrvAddr": SERVERS, "topic": "orders"} | changes
+    return ReadOptions.parse({name: value for name, value in merged.items() if value is not None})
+
+
+@pytest.mark.parametrize(("given", "option", "words"), BAD)
+def test_what_a_cluster_cannot_serve_is_refused_by_name(
+    given: dict[str, str | None], option: str, words: str
+) -> None:
+    with pytest.raises(OptionError) as raised:
+        parse(**given)
+    assert raised.value.option == option
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("written", [SERVERS, f"rocketmq://{SERVERS}", "ns1:9876,ns2:9876"])
+def test_a_cluster_is_named_as_everywhere(written: str) -> None:
+    parsed = parse(namesrvAddr=written)
+    access = ClusterAccess(ClusterAddress(("ns1:9876", "ns2:9876")))
+    assert (parsed.path, parsed.cluster) == (None, ClusterOptions(access=access))
+
+
+def test_options_of_a_cluster_go_to_tasks() -> None:
+    parsed = parse(requestTimeout="500ms", retryTimeout="2m", pullBatchSize="32")
+    assert parsed.cluster is not None
+    assert parsed.cluster.access.timeout_s == 0.5
+    assert (parsed.cluster.retry_s, parsed.cluster.pull_batch) == (120, 32)
+    assert pickle.loads(pickle.dumps(parsed)) == parsed
+
+
+def test_one_of_the_two_places_is_asked_for() -> None:
+    with pytest.raises(OptionError, match="or 'namesrvAddr' for a cluster"):
+        parse(namesrvAddr=None)
