@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.errors import ClientClosedError, OtherLoopError
 from rocketpy.broker_core.client.faces.aio_consuming import AsyncConsuming
-from rocketpy.broker_core.client.faces.arguments import Body, MessageLike, draft_of, drafts_of
+from rocketpy.broker_core.client.faces.arguments import (
+    Body,
+    MessageLike,
+    message_draft,
+    message_drafts,
+)
 from rocketpy.broker_core.client.parcels import (
     COMPRESS_OVER_BYTES,
     MOST_BYTES,
@@ -130,7 +135,7 @@ class AsyncClient(AsyncConsuming):
             ServerUnreachableError: no answer came; it may be stored nevertheless.
             ServerRefusedError: the broker did not take it.
         """
-        draft = draft_of(
+        draft = message_draft(
             body,
             tags=tags,
             keys=keys,
@@ -153,7 +158,7 @@ class AsyncClient(AsyncConsuming):
         Raises:
             as send(): some of them may be stored.
         """
-        return await self.producer.send_many(topic, drafts_of(messages))
+        return await self.producer.send_many(topic, message_drafts(messages))
 
     async def send_oneway(
         self,
@@ -164,7 +169,7 @@ class AsyncClient(AsyncConsuming):
         **options: Unpack[MessageOptions],
     ) -> None:
         """Send one message, and wait for no answer: nobody knows whether it was stored."""
-        await self.producer.send_oneway(topic, draft_of(body, **options), select=select)
+        await self.producer.send_oneway(topic, message_draft(body, **options), select=select)
 
     async def send_async(
         self,
@@ -178,7 +183,7 @@ class AsyncClient(AsyncConsuming):
 
         Returns as soon as there is room for it among the messages in flight.
         """
-        return await self.producer.begin(topic, draft_of(body, **options), select=select)
+        return await self.producer.begin(topic, message_draft(body, **options), select=select)
 
     def transaction(
         self,
@@ -192,7 +197,7 @@ class AsyncClient(AsyncConsuming):
 
         If the broker does not hear of the end, it asks the `checker` that connect() was given.
         """
-        draft = draft_of(body, **options)
+        draft = message_draft(body, **options)
         self.producer  # noqa: B018  makes the transactions
         assert self._transactions is not None
         return AsyncTransaction(self._transactions, topic, draft, select)
@@ -212,7 +217,7 @@ class AsyncClient(AsyncConsuming):
             NoReplyError: none came in time.
             as send(): the request cannot be sent.
         """
-        draft = draft_of(body, **options)
+        draft = message_draft(body, **options)
         return await self._replies.request(topic, draft, timeout_s=timeout_s, select=select)
 
     async def reply(self, request: ReceivedMessage, body: Body) -> SendReceipt:
@@ -222,7 +227,7 @@ class AsyncClient(AsyncConsuming):
             MessageRefusedError: it is no request, so that nobody waits for a reply.
             ServerRefusedError: who asked is not there any more.
         """
-        return await self._replies.reply(request, draft_of(body).body)
+        return await self._replies.reply(request, message_draft(body).body)
 
     @property
     def _replies(self) -> Requests:

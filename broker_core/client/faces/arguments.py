@@ -30,7 +30,7 @@ class MessageOptions(TypedDict, total=False):
     delay_s: float | None
 
 
-def draft_of(
+def message_draft(
     body: Body,
     *,
     tags: str | None = None,
@@ -76,10 +76,10 @@ def draft_of(
     )
 
 
-_NAMES = frozenset(inspect.signature(draft_of).parameters)
+_NAMES = frozenset(inspect.signature(message_draft).parameters)
 
 
-def drafts_of(messages: Sequence[MessageLike]) -> list[MessageDraft]:
+def message_drafts(messages: Sequence[MessageLike]) -> list[MessageDraft]:
     """Return the messages of send_many(): each is a body, or a dict of the arguments of `send`.
 
     Raises:
@@ -88,7 +88,7 @@ def drafts_of(messages: Sequence[MessageLike]) -> list[MessageDraft]:
     found = []
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping):
-            found.append(draft_of(message))
+            found.append(message_draft(message))
             continue
         for name in message.keys() - _NAMES:
             near = difflib.get_close_matches(str(name), _NAMES, n=1)
@@ -96,7 +96,7 @@ def drafts_of(messages: Sequence[MessageLike]) -> list[MessageDraft]:
             raise MessageRefusedError(f"message {number}", f"nothing is called {name!r}{hint}")
         if "body" not in message:
             raise MessageRefusedError(f"message {number}", "it has no body")
-        found.append(draft_of(**message))
+        found.append(message_draft(**message))
     return found
 
 
