@@ -173,7 +173,9 @@ class PushConsumer:
     def _hand_out(self) -> None:
         """Start handlers, queue by queue, while there are messages and not too many run."""
         most = self._calling.batch or 1
-        while self._running < self._calling.threads and self._ready and not self.is_closed:
+        if self.is_closed or self._session.is_closed:
+            return
+        while self._running < self._calling.threads and self._ready:
             reader, _ = self._ready.popitem(last=False)
             now_s = time.monotonic()
             process = reader.process
@@ -206,8 +208,9 @@ class PushConsumer:
             if messages:
                 verdict = await self._call(messages)
                 await self._act(process, messages, verdict)
-        except Exception:
-            log.exception("%s: messages of %s are tried again", self._terms.group, reader.queue)
+        except (Exception, asyncio.CancelledError):  # a coroutine may have cancelled itself
+            if not self.is_closed and not self._session.is_closed:
+                log.exception("%s: messages of %s come again", self._terms.group, reader.queue)
             process.again(messages, time.monotonic() + _LOCAL_RETRY_S)
         finally:
             self._running -= 1
