@@ -57,6 +57,7 @@ class ListenOptions(TypedDict, total=False):
     batch: int | None
     max_tries: int | None
     suspend_s: float
+    handler_timeout_s: float | None
     strategy: str
     limits: BufferLimits | None
     offsets_path: str | os.PathLike[str] | None
@@ -86,6 +87,7 @@ async def listen(
     batch: int | None = None,
     max_tries: int | None = None,
     suspend_s: float = 1.0,
+    handler_timeout_s: float | None = 900.0,
     strategy: str = DEFAULT,
     limits: BufferLimits | None = None,
     offsets_path: str | os.PathLike[str] | None = None,
@@ -101,7 +103,8 @@ async def listen(
     again after `suspend_s`, before the others. With `broadcast` every client gets all messages,
     and keeps its offsets in a file, `offsets_path`.
 
-    `start` is where a group begins that never read: `latest`, `earliest`, or a time.
+    `start` is where a group begins that never read: `latest`, `earliest`, or a time. A message
+    whose handler takes longer than `handler_timeout_s` is sent back, unless in order.
 
     Raises:
         GroupNameError, RebalanceError, MessageRefusedError: an argument cannot be.
@@ -120,7 +123,13 @@ async def listen(
         is_broadcasting=broadcast,
         limits=limits or BufferLimits(),
     )
-    calling = HandlerTerms(threads=threads, batch=batch, most_tries=max_tries, suspend_s=suspend_s)
+    calling = HandlerTerms(
+        threads=threads,
+        batch=batch,
+        most_tries=max_tries,
+        suspend_s=suspend_s,
+        timeout_s=handler_timeout_s,
+    )
     keeping = _keeping(session, group, offsets_path, broadcast=broadcast)
     consumer = PushConsumer(session, terms, keeping, handler, calling=calling)
     await consumer.start()

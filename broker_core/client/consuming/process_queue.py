@@ -60,7 +60,7 @@ class ProcessQueue:
         self._messages: OrderedDict[int, ReceivedMessage] = OrderedDict()  # all that is not done
         self._waiting: deque[int] = deque()
         self._later: list[tuple[float, int]] = []  # a heap: from when on to be handed out again
-        self._out: set[int] = set()
+        self._out: dict[int, float] = {}  # since when
         self._suspended_until_s = 0.0
 
     def __len__(self) -> int:
@@ -105,6 +105,15 @@ class ProcessQueue:
         """How many messages are handed out."""
         return len(self._out)
 
+    def is_out(self, message: ReceivedMessage) -> bool:
+        """Whether a message is handed out."""
+        return message.queue_offset in self._out
+
+    def overdue(self, before_s: float) -> list[ReceivedMessage]:
+        """Return the messages that were handed out before a time and are not done."""
+        late = [queue_offset for queue_offset, at_s in self._out.items() if at_s < before_s]
+        return [self._messages[each] for each in late if each in self._messages]
+
     def take(self, most: int, now_s: float) -> list[ReceivedMessage]:
         """Hand out messages that wait, in order; those whose time has come again come first."""
         if self.is_dropped or self.is_paused:
@@ -116,7 +125,7 @@ class ProcessQueue:
             offsets.append(heapq.heappop(self._later)[1])
         while len(offsets) < most and self._waiting:
             offsets.append(self._waiting.popleft())
-        self._out.update(offsets)
+        self._out.update(dict.fromkeys(offsets, now_s))
         return [self._messages[offset] for offset in offsets]
 
     def next_due_s(self) -> float | None:
@@ -130,7 +139,7 @@ class ProcessQueue:
     def done(self, messages: Sequence[ReceivedMessage]) -> None:
         """Forget messages that were handed out."""
         for message in messages:
-            self._out.discard(message.queue_offset)
+            self._out.pop(message.queue_offset, None)
             if self._messages.pop(message.queue_offset, None) is not None:
                 self.size_bytes -= len(message.body)
 
@@ -142,6 +151,7 @@ class ProcessQueue:
         if self.is_dropped:
             self.done(messages)
             return
+        messages = [each for each in messages if self.is_out(each)]
         tried = [replace(each, reconsume_times=each.reconsume_times + 1) for each in messages]
         self._messages.update((each.queue_offset, each) for each in tried)
         if self.is_orderly:
@@ -149,13 +159,14 @@ class ProcessQueue:
             self._suspended_until_s = at_s
             return
         for message in messages:
-            self._out.discard(message.queue_offset)
+            self._out.pop(message.queue_offset, None)
             heapq.heappush(self._later, (at_s, message.queue_offset))
 
     def put_back(self, messages: Sequence[ReceivedMessage]) -> None:
         """Have messages wait again as if they had not been handed out."""
         offsets = [each.queue_offset for each in messages if each.queue_offset in self._out]
-        self._out.difference_update(offsets)
+        for queue_offset in offsets:
+            del self._out[queue_offset]
         self._waiting.extendleft(reversed(offsets))
 
     def drop(self) -> None:

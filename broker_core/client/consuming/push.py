@@ -4,7 +4,9 @@ C1  A message counts as done only after its handler returned, or after its broke
     So each is delivered at least once, and may come twice.
 C2  At most `threads` handlers run at once; what waits for them is bounded by the buffers.
 C3  What a handler raises is not lost and ends nothing: the message is tried again later.
-C4  close() ends within its time. What a handler has not ended by then comes again, elsewhere.
+C4  A handler that does not end holds up its queue no longer than its time-out: then its message is
+    sent back. Not in order, where nothing may pass it.
+C5  close() ends within its time. What a handler has not ended by then comes again, elsewhere.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from rocketpy.broker_core.protocol.requests.reading import ConsumeDirectly
 
 log = logging.getLogger(__name__)
 
+_LOOK_EVERY_S = 60.0  # for handlers that do not end
 _LOCAL_RETRY_S = (
     5.0  # after which what could not be sent back is tried again here, as Apache has it
 )
@@ -60,6 +63,7 @@ class HandlerTerms:
     batch: int | None = None
     most_tries: int | None = None  # 16, or in order without an end
     suspend_s: float = 1.0  # in order, after a failure
+    timeout_s: float | None = 900.0  # after which a message is sent back though its handler runs
 
 
 class PushConsumer:
@@ -90,6 +94,7 @@ class PushConsumer:
         self._ready: OrderedDict[QueuePuller, None] = OrderedDict()  # in turns
         self._timers: dict[QueuePuller, asyncio.TimerHandle] = {}
         self._running = 0
+        self._watching: asyncio.Task[None] | None = None
         self.is_closed = False
 
     def __repr__(self) -> str:
@@ -128,6 +133,11 @@ class PushConsumer:
     async def start(self) -> None:
         """Join the group, and hand out messages from now on; as GroupClient.join()."""
         await self._member.join()
+        if self._calling.timeout_s is not None and not (
+            self._terms.is_orderly or self._terms.is_broadcasting
+        ):
+            work = self._send_back_overdue(self._calling.timeout_s)
+            self._watching = self._session.run(work, f"time-outs of {self._terms.group}")
 
     async def commit(self) -> None:
         """Commit all that is done now; it happens by itself every few seconds."""
@@ -142,6 +152,8 @@ class PushConsumer:
         if self.is_closed:
             return
         self.is_closed = True
+        if self._watching is not None:
+            self._watching.cancel()
         if not await self._member.leave(timeout_s):
             log.warning(
                 "%s: handlers still run after %g s; their messages come again",
@@ -161,7 +173,9 @@ class PushConsumer:
     def _hand_out(self) -> None:
         """Start handlers, queue by queue, while there are messages and not too many run."""
         most = self._calling.batch or 1
-        while self._running < self._calling.threads and self._ready and not self.is_closed:
+        if self.is_closed or self._session.is_closed:
+            return
+        while self._running < self._calling.threads and self._ready:
             reader, _ = self._ready.popitem(last=False)
             now_s = time.monotonic()
             process = reader.process
@@ -194,8 +208,9 @@ class PushConsumer:
             if messages:
                 verdict = await self._call(messages)
                 await self._act(process, messages, verdict)
-        except Exception:
-            log.exception("%s: messages of %s are tried again", self._terms.group, reader.queue)
+        except (Exception, asyncio.CancelledError):  # a coroutine may have cancelled itself
+            if not self.is_closed and not self._session.is_closed:
+                log.exception("%s: messages of %s come again", self._terms.group, reader.queue)
             process.again(messages, time.monotonic() + _LOCAL_RETRY_S)
         finally:
             self._running -= 1
@@ -229,7 +244,7 @@ class PushConsumer:
             process.done(messages)
             return
         found = outcomes(
-            messages,
+            [each for each in messages if process.is_out(each)],  # not those that were overdue
             verdict,
             is_orderly=self._terms.is_orderly,
             is_broadcasting=self._terms.is_broadcasting,
@@ -270,6 +285,21 @@ class PushConsumer:
             log.warning("%s is tried again here, not sent back: %s", message.msg_id, error)
             return False
         return True
+
+    async def _send_back_overdue(self, timeout_s: float) -> None:
+        """Look now and then for handlers that do not end, until cancelled."""
+        while True:
+            await asyncio.sleep(min(_LOOK_EVERY_S, timeout_s / 2))
+            for reader in [*self._member.held.readers.values()]:
+                process = reader.process
+                for message in process.overdue(time.monotonic() - timeout_s):
+                    log.warning(
+                        "%s: the handler has %s/%d for more than %g s; sent back",
+                        *(self._terms.group, reader.queue, message.queue_offset, timeout_s),
+                    )
+                    if await self._send_back(HandledMessage(message, MessageFate.SEND_BACK)):
+                        process.done((message,))
+                        reader.note_done()
 
     async def _consume_directly(self, request: ServerRequest) -> Reply | None:
         """Have the handler called with a message that a tool names; nothing else comes of it."""

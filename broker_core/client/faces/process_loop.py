@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rocketpy.broker_core.net.loop_thread import LoopThread
+# Not on first use: a child that is forked while another thread imports it would wait for ever.
+from rocketpy.broker_core.net.loop_thread import LoopThread
 
 _lock = threading.Lock()
 _running: LoopThread | None = None
@@ -25,8 +24,6 @@ def process_loop() -> LoopThread:
     global _running
     with _lock:
         if _running is None:
-            from rocketpy.broker_core.net.loop_thread import LoopThread
-
             _running = LoopThread("rocketpy-client")
         return _running
 

@@ -40,7 +40,7 @@ def test_queues_are_divided_when_a_consumer_joins_and_when_it_leaves(servers: Lo
             assert queues(one) == [4]
             async with listening(servers, second) as two:
                 await until(lambda: queues(one, two) == [2, 2])
-                assert not {*one.queues} & {*two.queues}
+                await until(lambda: not {*one.queues} & {*two.queues})
                 send(servers, map(str, range(40)))
                 await until(lambda: len(first) + len(second) >= 40)
                 assert first

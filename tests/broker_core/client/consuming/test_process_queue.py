@@ -130,6 +130,18 @@ def test_messages_put_back_come_first_and_count_no_try() -> None:
     ]
 
 
+def test_messages_are_overdue_from_when_they_were_handed_out() -> None:
+    queue = filled(0, 1, 2)
+    first = queue.take(1, 10.0)
+    second = queue.take(1, 20.0)
+    assert queue.overdue(10.0) == []
+    assert queue.overdue(20.0) == first
+    assert queue.overdue(20.1) == first + second
+    queue.done(first)
+    assert queue.overdue(99.0) == second
+    assert not queue.is_out(first[0])
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(("put", "take", "done", "again", "back")),

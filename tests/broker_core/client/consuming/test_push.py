@@ -270,6 +270,49 @@ def test_a_new_group_begins_at_a_time_if_told_so(servers: LocalBroker) -> None:
     assert looked == ["before after", "after", ""]
 
 
+def test_a_coroutine_that_cancels_itself_has_its_message_again(
+    servers: LocalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocketpy.broker_core.client.consuming.push._LOCAL_RETRY_S", 0.05)
+    make_topic(servers)
+    send(servers, ["1"])
+    tries: list[int] = []
+
+    async def handler(message: ReceivedMessage) -> None:
+        tries.append(message.reconsume_times)
+        if len(tries) == 1:
+            raise asyncio.CancelledError
+
+    async def scenario() -> None:
+        async with listening(servers, handler) as consumer:
+            await until(lambda: len(tries) >= 2)
+            await until(lambda: consumer.buffered == 0)
+
+    asyncio.run(scenario())
+    assert tries == [0, 1]
+    assert committed(servers) == 1
+
+
+def test_a_handler_that_does_not_end_holds_up_nothing_for_ever(servers: LocalBroker) -> None:
+    make_topic(servers, queues=1)
+    send(servers, ["stuck", "good"])
+    got: list[tuple[str, int]] = []
+
+    async def handler(message: ReceivedMessage) -> None:
+        got.append((message.body.decode(), message.reconsume_times))
+        if got[-1] == ("stuck", 0):
+            await asyncio.sleep(3600)
+
+    async def scenario() -> None:
+        async with listening(servers, handler, handler_timeout_s=0.2, close_s=0.1) as consumer:
+            await until(lambda: ("stuck", 1) in got)
+            await until(lambda: consumer.buffered == 0)
+
+    asyncio.run(scenario())
+    assert sorted(got) == [("good", 0), ("stuck", 0), ("stuck", 1)]
+    assert committed(servers) == 2
+
+
 def test_close_waits_for_handlers_that_run_and_starts_no_others(servers: LocalBroker) -> None:
     make_topic(servers)
     send(servers, map(str, range(100)))
