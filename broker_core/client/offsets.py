@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rocketpy.broker_core.client.asking import Silent, ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.client.errors import refusal
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -94,12 +95,27 @@ class ClusterOffsets:
     def commit(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
         """Note where a group reads on; brokers make it durable within seconds.
 
-        All brokers are told, also if one of them fails.
+        All brokers are told, also if one of them fails. The first queue of a topic goes ahead:
+        told of two at once, Apache's broker (ConsumerOffsetManager) makes the table of a new group
+        twice, and forgets one of them.
 
         Raises:
             ServerUnreachableError, NoBrokerError: a broker does not answer.
             ServerRefusedError: a broker does not know the group, or the topic.
         """
+        by_topic = {(queue.broker, queue.topic): queue for queue in offsets}
+        ahead = {*by_topic.values()}
+        rounds = ([*ahead], [queue for queue in offsets if queue not in ahead])
+        failures = [
+            failure
+            for queues in rounds
+            for failure in self._commit(group, {queue: offsets[queue] for queue in queues})
+        ]
+        for failure in failures:
+            raise failure
+
+    def _commit(self, group: str, offsets: Mapping[MessageQueue, int]) -> list[Exception]:
+        """Tell the brokers at once; return what went wrong."""
         commands = [
             (
                 queue.broker,
@@ -114,11 +130,14 @@ class ClusterOffsets:
             )
             for queue, queue_offset in offsets.items()
         ]
+        failures: list[Exception] = []
         answers = ask_each(self._cluster, commands, self._cluster.master_of)
         for (broker, _), answer in zip(commands, answers, strict=True):
             if not isinstance(answer, RemotingCommand):
-                raise answer
-            self._cluster.check(broker, answer)
+                failures.append(answer)
+            elif answer.code != ResponseCode.SUCCESS:
+                failures.append(refusal(f"broker {broker}", answer))
+        return failures
 
     def _offsets(
         self, queues: Iterable[MessageQueue], requests: Iterable[Request]

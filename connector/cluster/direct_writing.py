@@ -15,8 +15,8 @@ for. docs/guarantees.md says what follows.
 from __future__ import annotations
 
 import logging
+import secrets
 import time
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -155,7 +155,8 @@ def direct_writing(cluster: Cluster, options: WriteOptions) -> DirectWriting:
     route = cluster.route(options.topic)
     queues = sorted({*route.readable(), *route.writable()})
     run = WriteRun(
-        token=uuid.uuid4().int >> 66,  # it must fit into an offset
+        # It fits into an offset, and grows, as brokers note offsets that go back in their logs.
+        token=(time.time_ns() // 1000 << 10) | secrets.randbelow(1 << 10),
         topic=options.topic,
         queues=tuple(route.writable()),
         ends=ends_of(cluster, queues, timeout_s=options.cluster.retry_s),

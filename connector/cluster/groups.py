@@ -1,8 +1,9 @@
 """How far consumer groups have read, kept by the brokers that own the queues.
 
 A group's offset is the next one to read, as Java consumers and RocketMQ's consoles mean it. Brokers
-of 5.x keep no offset of a group that they do not know; it is made then, as a Java consumer's first
-heartbeat would, with its retry topic: without that one `mqadmin consumerProgress` finds no group.
+of 5.x keep no offset of a group that they do not know, those of 4.x do, but do not show it. So a
+group that is missing is made, as a Java consumer's first heartbeat would, with its retry topic:
+without that one `mqadmin consumerProgress` finds no group.
 """
 
 from __future__ import annotations
@@ -66,13 +67,15 @@ class ClusterGroupOffsets:
             self._make_visible(group)
 
     def _make_visible(self, group: str) -> None:
-        """Make the group's retry topic, if it is missing; offsets are kept without it as well."""
+        """Make the group and its retry topic, if that is missing; offsets are kept without it."""
         if group in self._visible:
             return
         self._visible.add(group)
         try:
             if retry_topic(group) not in self._cluster.topics():
-                ClusterGroups(self._cluster).make_retry_topic(group)
+                groups = ClusterGroups(self._cluster)
+                groups.create(group)  # as it is, if it is there
+                groups.make_retry_topic(group)
         except (ServerRefusedError, ServerUnreachableError, NoBrokerError) as cause:
             log.warning(
                 "group %s has no retry topic, and consoles do not show it: %s", group, cause

@@ -58,7 +58,8 @@ class ClusterQueues:
         self._routes: dict[str, tuple[float, TopicRoute]] = {}
         self._ranges: dict[MessageQueue, tuple[float, Range]] = {}
         self._silent: dict[str, tuple[float, str]] = {}  # brokers, since when, and why
-        self._known: dict[tuple[MessageQueue, int], tuple[Range | None, int | None]] = {}
+        # Physical offsets by offset, and the range of the queue when they were seen.
+        self._known: dict[MessageQueue, tuple[Range | None, dict[int, int | None]]] = {}
 
     def broker(self) -> str:
         """Return the only broker; with several of them a queue's id alone names none."""
@@ -175,13 +176,13 @@ class ClusterQueues:
         What was seen counts as long as the range of the queue stays the same.
         """
         now = self._ranges[queue][1] if queue in self._ranges else None
-        before, known = self._known.get((queue, queue_offset), (None, None))
-        if now is None or before != now:
+        if queue not in self._known or self._known[queue][0] != now:
+            self._known[queue] = now, {}
+        _, known = self._known[queue]
+        if queue_offset not in known or now is None:
             stored = self._stored(queue, queue_offset)
-            known = None if stored is None else stored.physical_offset
-            others = {key: each for key, each in self._known.items() if each[0] == now}
-            self._known = others | {(queue, queue_offset): (now, known)}
-        return known
+            known[queue_offset] = None if stored is None else stored.physical_offset
+        return known[queue_offset]
 
     def _stored(self, queue: MessageQueue, queue_offset: int) -> _Stored | None:
         pulled = patiently(

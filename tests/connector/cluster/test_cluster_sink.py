@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.connector.cluster.test_cluster_sink_tasks import stored, without_staging
+from tests.connector.cluster.sinks import stored, without_staging
 from tests.connector.test_sink_stream import Lines, forget_last_commit
 
 import rocketpy

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.connector.cluster.conftest import require_apache
-from tests.connector.cluster.test_cluster_sink_tasks import MANY, Sink, TaskDied, batches, stored
+from tests.connector.cluster.sinks import MANY, Sink, TaskDied, batches, stored
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.topics import ClusterTopics

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.connector.cluster.test_cluster_sink_tasks import stored, without_staging
+from tests.connector.cluster.sinks import stored, without_staging
 from tests.connector.retrying_job import ROWS
 from tests.crash.test_spark_kill import kill_session
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.connector.cluster.test_cluster_sink_tasks import (
+from tests.connector.cluster.sinks import (
     MANY,
     Rows,
     Sink,

@@ -11,6 +11,7 @@ from tests.connector.cluster.places import OurPlace
 from tests.connector.cluster.queries import SCHEMA, Query, Rows, batch, parsed, rows_of
 
 from rocketpy.broker_core.client import range_reading
+from rocketpy.broker_core.client.pulling import Puller
 from rocketpy.broker_core.local import local_broker
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.connector.batch_reader import BatchReader
@@ -141,6 +142,18 @@ def test_offsets_are_committed_to_the_brokers_that_answer(
     query.reader._consumer._no_commit_before = 0.0  # type: ignore[attr-defined]
     query.run()
     assert place.committed("billing", [A, B]) == {A: 3, B: 3}
+
+
+def test_an_idle_stream_asks_for_ranges_and_pulls_nothing(
+    place: OurPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.send(A, f"{A.key}-3")
+    query = Query(given(place))
+    query.run()
+    pulls: list[object] = []
+    monkeypatch.setattr(Puller, "pull", lambda *asked, **_: pulls.append(asked))
+    assert [query.run(), query.run()] == [[], []]
+    assert pulls == []
 
 
 def test_name_servers_that_do_not_answer_are_named() -> None:
