@@ -11,10 +11,10 @@ JARS := .venv/.ready-jars
 
 # More words for pytest: make unit ARGS="-k recovery -x"
 ARGS ?=
-# How many tests run at once, on two cores: about half of the time a test waits, for a JVM to come up
-# or a message to be due. The tests of one file stay together, for what they share, and files are
-# taken in the order of tests/conftest.py.
-WORKERS ?= 4
+# How many tests run at once, on two cores: one may wait, for a message that is due or a broker that
+# stops. The tests of one file stay together, for what they share, and files are taken in the order
+# of tests/conftest.py.
+WORKERS ?= 3
 # Tests start hundreds of processes that load the same modules; some images keep Python from storing
 # what it compiles, and each would do it anew.
 export PYTHONDONTWRITEBYTECODE :=
