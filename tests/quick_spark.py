@@ -56,7 +56,9 @@ def _make_archive() -> None:
 def _work(folder: Path) -> Any:
     """Copy from topic to topic and into a Delta table; return the process of the JVM."""
     spark = rocketpy.local_spark(2)
-    jvm = spark.sparkContext._gateway.proc
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    jvm = gateway.proc
     path = str(folder / "store")
     with rocketpy.open(path) as store:
         store.create_topic("orders", 2)
