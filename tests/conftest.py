@@ -1,5 +1,5 @@
 """What all tests share: Hypothesis profiles (50 examples while developing, 200 in CI), the settings
-of every Spark that one of them starts (spark_conf), and the order in which workers take files.
+of every Spark that one of them starts (quick_spark), and the order in which workers take files.
 
 `make unit` installs no Spark; the tests of connector and jobs, some of which need none, are passed
 over then.
@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import quick_spark
 
 collect_ignore = [] if importlib.util.find_spec("pyspark") else ["connector", "spark_jobs"]
 
-os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
+for name, value in quick_spark.environment().items():
+    os.environ.setdefault(name, value)
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

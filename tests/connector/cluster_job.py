@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
+from tests import quick_spark
 from tests.connector import unshared_store
 
 import rocketpy
@@ -26,6 +27,7 @@ def session(master: str) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": quick_spark.QUICK,
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # both workers, from the first task
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
         "spark.cores.max": "2",

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 import pyspark
+from tests import quick_spark
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
@@ -99,7 +100,7 @@ def _environment() -> dict[str, str]:
     """Nothing listens beyond this machine; Python workers are this Python."""
     return os.environ | {
         "PYSPARK_PYTHON": sys.executable,
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": quick_spark.QUICK,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_HOME": str(_SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",

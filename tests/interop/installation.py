@@ -21,6 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 JAVA = HERE / "java"
+HEADER_TOOL = HERE / "HeaderTool.java"  # knows no version
 VERSION = "5.5.0"
 VERSION_4 = "4.9.7"
 COMMANDS = ("mvn", "java", "javac")
@@ -30,7 +31,7 @@ COMPILE_TIMEOUT_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where the jars and the compiled tool lie."""
+    """Where the jars and the compiled tools lie."""
 
     jars: Path
     tool: Path
@@ -61,8 +62,8 @@ def install() -> Installation:
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / ".lock"):
         jars = _fetch_jars(cache, HERE / "pom.xml")
-        tool = _compile(cache, [HERE / "RocketMqTool.java"], name="tool")
-        return Installation(jars=jars, tool=tool)
+        tools = _compile(cache, _sources(HERE), name="tools")
+        return Installation(jars=jars, tool=tools)
 
 
 @functools.cache
@@ -76,7 +77,7 @@ def install_4() -> Installation:
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / ".lock"):
         jars = _fetch_jars(cache, HERE / "pom-4.9.7.xml")
-        suite = _compile(cache, _sources(JAVA / "suite"), name="suite")
+        suite = _compile(cache, [*_sources(JAVA / "suite"), HEADER_TOOL], name="suite")
         return Installation(jars=jars, tool=suite)
 
 

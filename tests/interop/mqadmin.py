@@ -124,7 +124,7 @@ class MqAdmin:
 
     def __init__(self, namesrv_addr: str, *, home: Path) -> None:
         command = java_command(
-            *(str(HERE / "MqAdminTool.java"), namesrv_addr),
+            *("MqAdminTool", namesrv_addr),
             class_path=install().class_path,
             home=home,
             options=("-Xmx256m", "-Djava.security.manager=allow", "-Duser.timezone=UTC"),

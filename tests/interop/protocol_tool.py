@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from tests.interop.java_process import java_command
 
-TOOL = Path(__file__).parent / "HeaderTool.java"
 TIMEOUT_S = 180
 KINDS = {
     **dict.fromkeys(("Integer", "int", "Long", "long"), int),
@@ -41,7 +40,7 @@ class ProtocolTool:
         self._errors = home / "HeaderTool.log"
         with self._errors.open("w") as errors:
             self._process = subprocess.Popen(
-                java_command(str(TOOL), class_path=class_path, home=home),
+                java_command("HeaderTool", class_path=class_path, home=home),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

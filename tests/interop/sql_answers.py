@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.interop.installation import HERE, install
+from tests.interop.installation import install
 from tests.interop.java_process import java_command
 
 from rocketpy.broker_core.message import join_properties
@@ -27,10 +27,7 @@ def ask_apache(questions: Sequence[Mapping[str, Any]], home: Path) -> list[dict[
     Raises:
         RuntimeError: the program failed; shows what it printed.
     """
-    # Java compiles a single source file by itself.
-    command = java_command(
-        str(HERE / "SqlAnswers.java"), class_path=install().class_path, home=home
-    )
+    command = java_command("SqlAnswers", class_path=install().class_path, home=home)
     done = subprocess.run(
         command,
         input="".join(json.dumps(each) + "\n" for each in questions),

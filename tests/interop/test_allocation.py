@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from rocketpy.broker_core.rebalance.division import Averagely, ByCircle, ByConfi
 from rocketpy.broker_core.rebalance.machine_room import MachineRoomNearby
 from rocketpy.broker_core.rebalance.strategy import AllocationStrategy, allocated
 
-TOOL = Path(__file__).parent / "AllocationTool.java"
 STRATEGIES = (
     "averagely", "circle", "config", "machineRoom", "machineRoomNearby", "consistentHash",
 )  # fmt: skip
@@ -109,7 +107,7 @@ def our_answer(one: Case) -> object:
 def apache_answers(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
     """What Apache's classes answer to all cases, in one JVM."""
     home = tmp_path_factory.mktemp("allocation")
-    command = java_command(str(TOOL), class_path=install().class_path, home=home)
+    command = java_command("AllocationTool", class_path=install().class_path, home=home)
     asked = "\n".join(map(json.dumps, all_cases()))
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.broker_core.filters.plain_evaluator import answer
 from tests.interop.apache import ApacheBroker
-from tests.interop.installation import HERE, install
+from tests.interop.installation import install
 from tests.interop.java_process import JavaProcess, java_command
 
 import rocketpy
@@ -76,7 +76,7 @@ def written(
     with ApacheBroker(path, settings=SETTINGS) as apache:
         apache.tool.send(TOPIC, messages(10, BEFORE - 10))
         command = java_command(
-            *(str(HERE / "SqlConsumers.java"), apache.namesrv_addr, TOPIC, json.dumps(FILTERS)),
+            *("SqlConsumers", apache.namesrv_addr, TOPIC, json.dumps(FILTERS)),
             class_path=install().class_path,
             home=home,
         )

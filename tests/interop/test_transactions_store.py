@@ -17,7 +17,7 @@ import pytest
 from tests.broker_core.transactions.drafting import CHECK_GROUP, HALF, OP, bodies, end_of, stored
 from tests.interop import workload
 from tests.interop.apache import ApacheBroker
-from tests.interop.installation import HERE, install
+from tests.interop.installation import install
 from tests.interop.java_process import JavaProcess, java_command
 
 from rocketpy.broker_core.clock import SystemClock
@@ -71,7 +71,7 @@ def producer(apache: ApacheBroker, home: Path, *words: str) -> JavaProcess:
     """Start the Java producer; return when it has sent all that it is to send."""
     home.mkdir()
     command = java_command(
-        *(str(HERE / "TransactionTool.java"), apache.namesrv_addr, GROUP, TOPIC, *words),
+        *("TransactionTool", apache.namesrv_addr, GROUP, TOPIC, *words),
         class_path=install().class_path,
         home=home,
     )

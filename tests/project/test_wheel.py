@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests import quick_spark
 from tests.project.packaging import PACKAGES, ROOT, build, copy_source, make_environment
 
 import rocketpy
@@ -73,7 +74,7 @@ def run(*command: object, folder: Path) -> str:
     ended = subprocess.run(
         [*map(str, command)],
         cwd=folder,
-        env={**kept, "LANG": "C.UTF-8"},
+        env={**kept, "LANG": "C.UTF-8", "SPARK_SUBMIT_OPTS": quick_spark.QUICK},
         capture_output=True,
         text=True,
         timeout=240,

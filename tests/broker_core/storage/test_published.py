@@ -19,7 +19,6 @@ from rocketpy.broker_core.storage.index import MessageIndex
 from rocketpy.broker_core.storage.layout import TAIL_FILE
 from rocketpy.broker_core.storage.queue_keeper import QueueKeeper
 from rocketpy.broker_core.storage.tail import TailFile
-from rocketpy.connector.store.backend import StoreBackend
 
 TAKEN_BACK = pa.table({"body": ["taken back"] * 3, "keys": ["k"] * 3, "queue_id": [0, 0, 1]})
 APPENDS: dict[str, Callable[[rocketpy.Store], object]] = {
@@ -33,8 +32,7 @@ class Watcher:
 
     def __init__(self, path: Path) -> None:
         self.store = rocketpy.open(path, read_only=True)
-        self.backend = StoreBackend(str(path))
-        self.end = self.backend.log_end()
+        self.end = self.store._store.log_end()
         self.looks = 0
         self.seen = set[str]()
 
@@ -44,7 +42,7 @@ class Watcher:
             "range": self.store.queues("t")[0] != (0, 1),
             "read": self.store.read("t").read_all().num_rows != 1,
             "scan": self.store.scan().read_all().num_rows != 1,
-            "log end": self.backend.log_end() != self.end,
+            "log end": self.store._store.log_end() != self.end,
             "query": self.store.query("t", key="k").num_rows != 1,
             "get": self._has_next(),
         }

@@ -1,0 +1,85 @@
+"""How every Spark that a test starts comes up soon: by the environment that its JVM is started in.
+
+Half of what such a JVM does in its life is to compile what it will not run again, and to load and
+check the same ten thousand classes. So only the first compiler runs, and the classes come from an
+archive that `make test` makes once for an environment: `python -m tests.quick_spark` runs what most
+tests do, and the JVM writes its classes at its end.
+
+The JVM takes an archive only if it was made by the same Java with the same class path; else it
+starts without one, as it does where none was made. Of folders on the class path it takes empty ones
+alone: the one for Spark's settings is, and settings that tests need for all are here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import rocketpy
+
+_FOLDER = Path(sys.prefix) / "quick-spark"
+_SETTINGS = _FOLDER / "conf"
+_ARCHIVE = _FOLDER / "classes.jsa"
+# Warnings of archives that do not fit would be printed among what programs print.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
+
+
+def environment() -> Mapping[str, str]:
+    """Return the variables by which each Spark that is started starts quickly."""
+    _SETTINGS.mkdir(parents=True, exist_ok=True)
+    archive = f" -XX:SharedArchiveFile={_ARCHIVE}" if _ARCHIVE.exists() else ""
+    return {
+        "SPARK_CONF_DIR": str(_SETTINGS),
+        "SPARK_LAUNCHER_OPTS": QUICK,
+        "SPARK_SUBMIT_OPTS": QUICK + archive,
+    }
+
+
+def _make_archive() -> None:
+    """Run what tests do with Spark, and have the JVM keep its classes; Delta's JARs are fetched."""
+    made = _ARCHIVE.with_suffix(".new")
+    made.unlink(missing_ok=True)
+    os.environ |= environment()
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK} -XX:ArchiveClassesAtExit={made}"
+    with tempfile.TemporaryDirectory() as folder:
+        jvm = _work(Path(folder))
+    jvm.stdin.close()  # it ends then
+    jvm.wait()
+    if made.exists():
+        made.replace(_ARCHIVE)
+
+
+def _work(folder: Path) -> Any:
+    """Copy from topic to topic and into a Delta table; return the process of the JVM."""
+    spark = rocketpy.local_spark(2)
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    jvm = gateway.proc
+    path = str(folder / "store")
+    with rocketpy.open(path) as store:
+        store.create_topic("orders", 2)
+        for number in range(10):
+            store.send("orders", str(number), keys=str(number))
+    read = {"path": path, "topic": "orders"}
+    orders = spark.read.format("rocketpy").options(**read).load()
+    orders.groupBy("queue_id").count().orderBy("queue_id").collect()
+    orders.select("body").write.format("delta").save(str(folder / "table"))
+    orders.createOrReplaceTempView("orders")
+    spark.sql("SELECT keys, max(queue_offset) FROM orders GROUP BY keys").toArrow()
+    copied = {"path": path, "topic": "copies"}
+    orders.select("body").write.format("rocketpy").options(**copied).mode("append").save()
+    for name, target in (("delta", {"path": str(folder / "table")}), ("rocketpy", copied)):
+        stream = spark.readStream.format("rocketpy").options(**read).load().select("body")
+        writer = stream.writeStream.format(name).options(**target)
+        writer = writer.option("checkpointLocation", str(folder / name))
+        writer.trigger(availableNow=True).start().awaitTermination()
+    spark.stop()
+    return jvm
+
+
+if __name__ == "__main__":
+    _make_archive()
