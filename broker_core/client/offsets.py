@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rocketpy.broker_core.client.asking import Silent, ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
-from rocketpy.broker_core.client.errors import refusal
+from rocketpy.broker_core.client.errors import ServerRefusedError, refusal
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -111,7 +111,8 @@ class ClusterOffsets:
             for queues in rounds
             for failure in self._commit(group, {queue: offsets[queue] for queue in queues})
         ]
-        for failure in failures:
+        # What a broker refuses, such as a group that it does not know, can be seen to.
+        for failure in sorted(failures, key=lambda each: not isinstance(each, ServerRefusedError)):
             raise failure
 
     def _commit(self, group: str, offsets: Mapping[MessageQueue, int]) -> list[Exception]:
