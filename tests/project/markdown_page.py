@@ -104,7 +104,10 @@ def indented_code(page: Path) -> list[int]:
 
 
 def program_of(page: Path) -> Sequence[Block]:
-    """Return all blocks that make a page run, those that it starts from first."""
+    """Return all blocks that make a page run, those that it starts from first.
+
+    Of these without consoles: they show what there is, and do so on their own page.
+    """
     return [*_before(page), *(block for block in blocks_of(page) if block.is_run)]
 
 
@@ -114,4 +117,4 @@ def _before(page: Path) -> Iterator[Block]:
             file, _, section = target.partition("#")
             found = [each for each in blocks_of(page.parent / file) if each.section == section]
             assert any(each.is_run for each in found), f"{name_of(page)}: {target} has no block"
-            yield from (each for each in found if each.is_run)
+            yield from (each for each in found if each.is_run and each.language != "console")

@@ -123,7 +123,9 @@ def test_a_console_block_is_split_at_its_commands() -> None:
 
 
 def test_a_page_is_read_with_what_goes_before_it(tmp_path: Path) -> None:
-    (tmp_path / "first.md").write_text("# A\n```python\n1\n```\n## B c\n```python\n2\n```\n")
+    (tmp_path / "first.md").write_text(
+        "# A\n```python\n1\n```\n## B c\n```python\n2\n```\n```console\n$ ls\n```\n"
+    )
     page = tmp_path / "second.md"
     page.write_text(
         "<!-- starts from: first.md#b-c -->\n\n```python\n3\n```\n\n"
