@@ -302,9 +302,15 @@ class Cluster:
         """
         known = self._open(address)
         if known is None:
-            known = BlockingConnection(address, timeout_s=self.timeout_s, tls=self._tls)
+            known = BlockingConnection(
+                address, timeout_s=self.timeout_s, tls=self._tls, outgoing=self._outgoing
+            )
             self._connections[address] = known
         return known
+
+    def _outgoing(self, command: RemotingCommand) -> RemotingCommand:
+        """Return a command as it leaves: what signs requests, or adds to them, belongs here."""
+        return command
 
     def _open(self, address: str) -> BlockingConnection | None:
         if self._pid != os.getpid():  # forked: these are the parent's

@@ -13,7 +13,7 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
 from rocketpy.broker_core.net.errors import ServerUnreachableError, split_address
@@ -35,13 +35,14 @@ class BlockingConnection:
         timeout_s: float = 5.0,
         tls: ssl.SSLContext | None = None,
         most_bytes: int = MOST_BYTES,
+        outgoing: Callable[[RemotingCommand], RemotingCommand] | None = None,
     ) -> None:
-        """Connect.
+        """Connect; `outgoing` returns each command as it is to leave.
 
         Raises:
             ServerUnreachableError: nobody listens there, or not in time.
         """
-        self.address, self._timeout_s = address, timeout_s
+        self.address, self._timeout_s, self._outgoing = address, timeout_s, outgoing
         self._frames = FrameReader(most_bytes)
         self._opaques = itertools.count(1)
         self._waiting: set[int] = set()  # numbers of requests without an answer
@@ -154,6 +155,8 @@ class BlockingConnection:
     def _send(self, command: RemotingCommand) -> None:
         if self.is_closed:
             raise ServerUnreachableError(self.address, "the connection was closed")
+        if self._outgoing is not None:
+            command = self._outgoing(command)
         body = command.body
         head = encode_head(command, len(body))
         try:

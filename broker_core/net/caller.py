@@ -42,12 +42,17 @@ class Caller:
             ServerUnreachableError: there is none.
         """
         connection = self._open(address) or await self._connection(address)
+        future = connection.request(command, command.body)
+        # As asyncio.wait_for(), at a fraction of its price: each send passes here.
+        timer = asyncio.get_running_loop().call_later(timeout_s, _expire, future)
         try:
-            return await asyncio.wait_for(connection.request(command, command.body), timeout_s)
+            return await future
         except asyncio.TimeoutError as cause:
             raise ServerUnreachableError(address, f"no answer in {timeout_s:g} s") from cause
         except ConnectionResetError as cause:
             raise ServerUnreachableError(address, str(cause)) from cause
+        finally:
+            timer.cancel()
 
     async def tell(self, address: str, command: RemotingCommand) -> None:
         """Send a request to which no answer is wanted; waits while the server does not read.
@@ -103,3 +108,8 @@ class Caller:
             del self._connections[address]
         if self._lost is not None:
             self._lost(address)
+
+
+def _expire(future: asyncio.Future[RemotingCommand]) -> None:
+    if not future.done():
+        future.set_exception(asyncio.TimeoutError())

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from typing import Any, is_typeddict
 
 import rocketpy
+from rocketpy.broker_core.client.consuming.received import ReceivedMessage
+from rocketpy.broker_core.client.faces.arguments import MessageOptions
+from rocketpy.broker_core.client.faces.blocking import Transaction
+from rocketpy.broker_core.client.parcels import SendReceipt
 from rocketpy.broker_core.embedded import AppendResult, Receipt, SentBack
 from rocketpy.broker_core.local import LocalBroker
 from rocketpy.broker_core.local.faults import Faults
@@ -26,7 +30,7 @@ _HEAD = (
 )
 _PUBLIC = (
     *("open", "local_spark", "register", "backfill", "restore", "send_back", "messages_behind"),
-    "local_broker",
+    *("local_broker", "connect"),
 )
 
 
@@ -43,6 +47,17 @@ def _sections() -> Iterator[str]:
     yield "What `rocketpy.open` returns. Use it in `with`, or `close()` it.\n"
     for name, method in _members(rocketpy.Store):
         yield _entry(f"store.{name}", method)
+    yield "## A client of clusters\n"
+    yield (
+        "What `rocketpy.connect` returns: see [sending](client.md) and [consuming](consuming.md). "
+        "Use it in `with`, or `close()` it. What `rocketpy.aio.connect` returns has the same "
+        "names; there they are coroutines.\n"
+    )
+    for name, member in _members(rocketpy.Client):
+        if name != "run":
+            yield _entry(f"mq.{name}", member)
+    for name, member in _members(Transaction):
+        yield _entry(f"transaction.{name}", member)
     yield "## A broker for tests\n"
     yield "What `rocketpy.local_broker` returns: see [testing](testing.md). Use it in `with`.\n"
     for name, member in _members(LocalBroker):
@@ -52,7 +67,8 @@ def _sections() -> Iterator[str]:
             yield _entry(f"broker.faults.{name}", member)
     yield "## Settings and results\n"
     for kind in (
-        *(rocketpy.StoreConfig, Receipt, AppendResult, SentBack),
+        *(rocketpy.StoreConfig, Receipt, AppendResult, SentBack, SendReceipt, MessageOptions),
+        *(ReceivedMessage, rocketpy.BufferLimits, rocketpy.Later, rocketpy.Sql),
         *(BackfillOptions, BackfillReport, RestoreOptions, RestoreReport),
     ):
         yield _entry(kind.__name__, kind)

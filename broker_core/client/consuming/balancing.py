@@ -40,6 +40,7 @@ class Balancer:
         self._woken = asyncio.Event()
         self._missing: set[str] = set()  # topics that are not there, once logged
         self._soon_s = _SOON_S
+        self._is_stopping = False
 
     @property
     def found_topics(self) -> list[str]:
@@ -64,13 +65,19 @@ class Balancer:
         """Count again soon: somebody joined or left."""
         self._woken.set()
 
+    def stop(self) -> None:
+        """Let run() end, after what it does now."""
+        self._is_stopping = True
+        self._woken.set()
+
     async def run(self) -> None:
-        """Count again and again, until cancelled."""
-        while True:
+        """Count again and again, until stop() is called."""
+        while not self._is_stopping:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), self._soon_s)
             self._woken.clear()
-            await self.balance()
+            if not self._is_stopping:
+                await self.balance()
 
     async def balance(self) -> None:
         """Count who reads what, then hand over and take up queues."""

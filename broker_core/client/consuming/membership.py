@@ -7,7 +7,6 @@ G2  Leaving is in order: queues are handed over first, then the brokers hear tha
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Mapping
 
 from rocketpy.broker_core.client.consuming.balancing import Balancer
@@ -37,7 +36,7 @@ from rocketpy.broker_core.protocol.requests.groups import (
 )
 from rocketpy.broker_core.protocol.requests.offsets import GetConsumerStatus, ResetOffset
 
-log = logging.getLogger(__name__)
+_BALANCED_S = 3.0  # how long leaving waits for queues that change hands now
 
 
 class GroupMember:
@@ -57,6 +56,7 @@ class GroupMember:
         self.held = HeldQueues(session, terms, keeping, arrived=arrived)
         self._balancer = Balancer(session, terms, self.held)
         self._handlers = handlers or {}
+        self._balancing: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     # --- a part of a session ----------------------------------------------------------------------
@@ -98,15 +98,17 @@ class GroupMember:
         await self.session.beat()
         await self._balancer.balance()
         group = self.terms.group
-        self._tasks = [
-            self.session.run(self._balancer.run(), f"balancing of {group}"),
-            self.session.run(self.held.keep_committing(), f"commits of {group}"),
-        ]
+        self._balancing = self.session.run(self._balancer.run(), f"balancing of {group}")
+        self._tasks = [self.session.run(self.held.keep_committing(), f"commits of {group}")]
         if self.terms.is_locking:
             self._tasks.append(self.session.run(self.held.keep_locks(), f"locks of {group}"))
 
     async def leave(self, timeout_s: float) -> bool:
         """Hand all queues over and leave; return whether all handlers ended in time."""
+        self._balancer.stop()
+        if self._balancing is not None:  # a queue that is handed over now is handed over wholly
+            await asyncio.wait([self._balancing], timeout=_BALANCED_S)
+            self._balancing.cancel()
         for task in self._tasks:
             task.cancel()
         ended = await self.held.close(timeout_s)

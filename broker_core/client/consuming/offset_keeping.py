@@ -2,6 +2,9 @@
 
 K1  A group that has an offset goes on there; otherwise start.py says where it begins.
 K2  Only what changed is committed.
+K3  A commit begins after the one before it was answered. Brokers handle the requests of a client in
+    several threads: of two on their way, the older might win. That is why pulls carry no commits,
+    unlike those of Apache's clients: a pull may be handled after the last commit of a queue.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ class BrokerOffsets:
     def __init__(self, group: str, calls: QueueCalls) -> None:
         self._group, self._calls = group, calls
         self._known: dict[MessageQueue, int] = {}
+        self._last: asyncio.Future[list[MessageQueue]] | None = None
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """Return where the group reads on: another client may have read since."""
@@ -63,6 +67,17 @@ class BrokerOffsets:
 
     async def commit(self, offsets: Mapping[MessageQueue, int]) -> list[MessageQueue]:
         """Tell the brokers; return the queues for which that failed."""
+        committing = asyncio.ensure_future(self._commit(dict(offsets), self._last))
+        self._last = committing
+        return await asyncio.shield(committing)  # who is cancelled leaves nothing half told
+
+    async def _commit(
+        self,
+        offsets: Mapping[MessageQueue, int],
+        last: asyncio.Future[list[MessageQueue]] | None,
+    ) -> list[MessageQueue]:
+        if last is not None:
+            await asyncio.wait([last])
         changed = {queue: each for queue, each in offsets.items() if self._known.get(queue) != each}
         asked = [self._calls.commit(self._group, queue, each) for queue, each in changed.items()]
         failed = []

@@ -118,7 +118,6 @@ async def listen(
         strategy=client_strategy(strategy),
         is_orderly=ordered,
         is_broadcasting=broadcast,
-        commits_with_pulls=not broadcast,
         limits=limits or BufferLimits(),
     )
     calling = HandlerTerms(threads=threads, batch=batch, most_tries=max_tries, suspend_s=suspend_s)
@@ -161,7 +160,6 @@ async def consume(
         start=StartFrom.of(start),
         strategy=client_strategy(strategy),
         is_push=False,
-        commits_with_pulls=auto_commit,
         limits=limits or BufferLimits(),
     )
     keeping = BrokerOffsets(group, QueueCalls(session))

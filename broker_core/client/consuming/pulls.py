@@ -17,7 +17,6 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.reading import (
-    COMMIT_OFFSET,
     SUBSCRIPTION,
     SUSPEND,
     PullMessage,
@@ -44,21 +43,19 @@ HEARTBEAT_WANTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull:
-    """One pull. `commit` goes with it: how far the group is, for the master to note."""
+    """One pull."""
 
     group: str
     queue: MessageQueue
     queue_offset: int
     most: int = MOST_MESSAGES
     held_s: float = 0.0
-    commit: int | None = None
     subscription: Subscription
     says_filter: bool = False  # who has no heartbeat for it says what is wanted with each pull
 
     def command(self) -> RemotingCommand:
         """Return the request."""
         flag = SUSPEND if self.held_s else 0
-        flag |= COMMIT_OFFSET if self.commit is not None else 0
         flag |= SUBSCRIPTION if self.says_filter else 0
         request = PullMessage(
             consumer_group=self.group,
@@ -68,7 +65,7 @@ class Pull:
             max_msg_nums=self.most,
             max_msg_bytes=MOST_BYTES,
             sys_flag=flag,
-            commit_offset=self.commit or 0,
+            commit_offset=0,  # none: see offset_keeping.py
             suspend_timeout_millis=int(self.held_s * 1000),
             sub_version=self.subscription.version_ms,
             subscription=self.subscription.expression if self.says_filter else None,

@@ -3,7 +3,7 @@
 P1  No more is asked for than the buffer has room for; without room nothing is pulled.
 P2  A broker that is lost, or refuses, is asked again after a while, for as long as the queue is
     ours.
-P3  A slave is asked when the master says so; offsets are committed with pulls of the master only.
+P3  A slave is asked when the master says so.
 """
 
 from __future__ import annotations
@@ -129,14 +129,12 @@ class QueueReader:
 
     async def _pull(self, most: int) -> PullAnswer:
         process, terms = self.process, self._terms
-        commits = terms.commits_with_pulls and self._broker_id == MASTER and process.position > 0
         pull = Pull(
             group=terms.group,
             queue=self.queue,
             queue_offset=process.next_offset,
             most=most,
             held_s=HELD_S,
-            commit=process.position if commits else None,
             subscription=terms.subscriptions[self.queue.topic],
             says_filter=not terms.is_push,
         )

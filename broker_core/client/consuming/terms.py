@@ -36,7 +36,6 @@ class GroupTerms:
     is_orderly: bool = False
     is_broadcasting: bool = False
     is_push: bool = True
-    commits_with_pulls: bool = True
     limits: BufferLimits = field(default_factory=BufferLimits)
     pull_messages: int = MOST_MESSAGES
 

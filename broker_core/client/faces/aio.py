@@ -6,6 +6,7 @@ A client belongs to the loop in which it is first used. It opens nothing before 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -229,16 +230,25 @@ class AsyncClient(AsyncConsuming):
             self._requests = Requests(self.producer)
         return self._requests
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was used, so that there is something to close."""
+        return self._session is not None
+
     # --- the end ----------------------------------------------------------------------------------
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
-        """Leave the cluster; sends that are in flight fail. Closing twice is fine.
+        """Leave the cluster. Closing twice is fine.
 
-        Consumers are closed first; of pull consumers, what they gave last is not committed.
+        Consumers are closed first; of pull consumers, what they gave last is not committed. Then
+        sends that are in flight are waited for, for `timeout_s`; what is left fails.
         """
         await self._close_consumers(timeout_s)
         self._is_closed = True
         session, self._session = self._session, None
+        if session is not None and self._producer is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._producer.in_flight.emptied(), timeout_s)
         if self._transactions is not None:
             self._transactions.close()
         if session is not None:

@@ -59,13 +59,13 @@ class _Engine:
         if self.is_closed:
             return
         self.is_closed = True
-        if self._pid == os.getpid():
+        if self._pid == os.getpid() and self._client.is_open:
             loop = process_loop()
             closing = self._client.close(timeout_s=timeout_s)
             if loop.is_current:
                 loop.begin(closing)
             else:
-                loop.run(closing, timeout_s=3 * timeout_s + _MARGIN_S)
+                loop.run(closing, timeout_s=4 * timeout_s + _MARGIN_S)
 
 
 class Client(BlockingConsuming):
@@ -244,9 +244,10 @@ class Client(BlockingConsuming):
     # --- the end ----------------------------------------------------------------------------------
 
     def close(self, *, timeout_s: float = CLOSE_S) -> None:
-        """Leave the cluster; sends that are in flight fail. Closing twice is fine.
+        """Leave the cluster. Closing twice is fine.
 
-        Consumers are closed first; of pull consumers, what they gave last is not committed.
+        Consumers are closed first; of pull consumers, what they gave last is not committed. Then
+        sends that are in flight are waited for, for `timeout_s`; what is left fails.
         """
         self._engine.close(timeout_s)
 

@@ -27,6 +27,7 @@ class InFlight:
         self.most_messages, self.most_bytes = most_messages, most_bytes
         self.messages = self.bytes = 0
         self._waiting: deque[tuple[asyncio.Future[None], int, int]] = deque()
+        self._emptied: asyncio.Event | None = None
 
     @property
     def waiting(self) -> int:
@@ -55,6 +56,15 @@ class InFlight:
         self.bytes -= size_bytes
         if self._waiting:
             self._let_in()
+        if not self.messages and self._emptied is not None:
+            self._emptied.set()
+
+    async def emptied(self) -> None:
+        """Wait until nothing is in flight."""
+        if self.messages:
+            self._emptied = self._emptied or asyncio.Event()
+            self._emptied.clear()
+            await self._emptied.wait()
 
     def _let_in(self) -> None:
         while self._waiting:

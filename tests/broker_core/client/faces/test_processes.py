@@ -140,6 +140,7 @@ print(mq.send("t", b"1").status)
 mq.send_async("t", b"2")
 """
     assert program(text, fresh) == "SEND_OK\n"
+    assert bodies(fresh, "t") == [b"1", b"2"]
 
 
 def test_brokers_hear_of_the_end_of_a_program(fresh: LocalBroker) -> None:

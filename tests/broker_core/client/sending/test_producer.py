@@ -14,6 +14,7 @@ from tests.broker_core.client.sending.stored import bodies, stored
 import rocketpy
 from rocketpy import errors
 from rocketpy.broker_core.client.sending.hooks import Sending
+from rocketpy.broker_core.client.sending.in_flight import InFlight
 from rocketpy.broker_core.intake.destination import queue_of
 from rocketpy.broker_core.local import LocalBroker
 
@@ -205,10 +206,9 @@ def test_a_refusal_of_one_broker_is_tried_at_another(
 def test_a_refusal_that_no_broker_would_take_back_is_raised_at_once(
     fresh: LocalBroker, mq: rocketpy.Client
 ) -> None:
-    to_a = {"select": lambda queues: queues[0]}
     with fresh.faults.refuse(SENDS, times=None, answer="MESSAGE_ILLEGAL") as refused:
         with pytest.raises(errors.ServerRefusedError, match=r"broker-a.*MESSAGE_ILLEGAL.*smaller"):
-            mq.send("t", b"x", **to_a)
+            mq.send("t", b"x", select=lambda queues: queues[0])
         assert refused.happened == 1
 
 
@@ -305,18 +305,18 @@ def test_a_thousand_coroutines_send_at_once(fresh: LocalBroker) -> None:
 
 
 def test_what_is_in_flight_never_passes_the_limit(fresh: LocalBroker) -> None:
+    limits: list[InFlight] = []
     most: list[tuple[int, int]] = []
 
     class Watch:
         def before(self, sending: Sending) -> None:
             del sending
-            most.append((limit.messages, limit.bytes))
+            most.extend((limit.messages, limit.bytes) for limit in limits)
 
         def after(self, sending: Sending) -> None:
             pass
 
     async def work() -> None:
-        nonlocal limit
         client = rocketpy.aio.connect(
             fresh.namesrv_addr,
             timeout_s=30,
@@ -325,12 +325,11 @@ def test_what_is_in_flight_never_passes_the_limit(fresh: LocalBroker) -> None:
             hooks=[Watch()],
         )
         async with client as mq:
-            limit = mq.producer.in_flight
+            limits.append(mq.producer.in_flight)
             with fresh.faults.delay(SENDS, 0.01, times=None):
                 await asyncio.gather(*(mq.send("t", bytes(1 + n * 20)) for n in range(100)))
-            assert (limit.messages, limit.bytes, limit.waiting) == (0, 0, 0)
+            assert (limits[0].messages, limits[0].bytes, limits[0].waiting) == (0, 0, 0)
 
-    limit: Any = None
     run(work())
     assert max(messages for messages, _ in most) == 5
     assert max(size for _, size in most) <= 3000
