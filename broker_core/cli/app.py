@@ -10,7 +10,9 @@ import typer
 
 from rocketpy.broker_core.cli import broker, messages, namesrv, texts
 from rocketpy.broker_core.cli.commands import Commands, RootGroup
+from rocketpy.broker_core.cli.connecting import Access
 from rocketpy.broker_core.cli.group import group_app
+from rocketpy.broker_core.cli.options import option
 from rocketpy.broker_core.cli.store import store_app
 from rocketpy.broker_core.cli.topic import topic_app
 
@@ -34,12 +36,22 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     _version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
+    credentials: Annotated[
+        str | None,
+        option("FILE", "Who asks a cluster: a file with accessKey and secretKey."),
+    ] = None,
+    tls: Annotated[
+        str | None,
+        option("FILE", "Ask a cluster by TLS: 'on', or a file of tls.client.* properties."),
+    ] = None,
 ) -> None:
     """Take the options that stand before a command."""
+    context.obj = Access(credentials, tls)
 
 
 class _Lines(logging.Handler):

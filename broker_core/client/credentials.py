@@ -64,9 +64,9 @@ class Credentials:
     def __post_init__(self) -> None:
         wanted = (("access_key", self.access_key), ("secret_key", self.secret_key))
         for name, value in wanted:
-            if not isinstance(value, str) or not value:
+            if type(value) is not str or not value:  # a mistake must not end in a traceback of it
                 raise CredentialsError(self.place, f"give {name}, a str that is not empty")
-        if self.security_token is not None and not isinstance(self.security_token, str):
+        if type(self.security_token) not in (str, type(None)):
             raise CredentialsError(self.place, "give security_token as a str, or not at all")
 
     def __repr__(self) -> str:

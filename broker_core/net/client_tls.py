@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.net.tls import TlsError
 
-FILE = "ROCKETPY_TLS"  # the path of a file of properties, or `on`
-_ALERT, _HANDSHAKE = 0x15, 0x16  # the first bytes of records of TLS
+FILE = "ROCKETPY_TLS"
+_RECORDS, _SSL_3 = (0x15, 0x16), 3  # how the first records of TLS begin: kind and version
 _TRUTHS = {"true": True, "false": False}
 _NAMES = {
     "tls.client.trustCertPath": "ca",
@@ -47,6 +48,12 @@ class ClientTls:
     key_password: str | None = field(default=None, repr=False)
     checks_host: bool = True
     verifies: bool = True
+    place: str | None = field(default=None, repr=False, compare=False)  # the file that says it
+
+    def __reduce__(self) -> tuple[Callable[..., ClientTls], tuple[object, ...]]:
+        if self.place is not None:  # it is read again: no copy carries the password
+            return ClientTls.of_file, (self.place,)
+        return _copy, (asdict(self),)
 
     @classmethod
     def of_file(cls, path: str | Path) -> ClientTls:
@@ -59,7 +66,8 @@ class ClientTls:
             TlsError: it cannot be read, or a value is not of its kind.
         """
         try:
-            found = java_properties.parse(Path(path).expanduser().read_text("utf-8"))
+            path = Path(path).expanduser().absolute()
+            found = java_properties.parse(path.read_text("utf-8"))
         except (OSError, ValueError) as cause:
             reason = cause.strerror if isinstance(cause, OSError) else "it is no file of properties"
             raise TlsError("tls", str(path), f"the file cannot be read ({reason})") from None
@@ -71,19 +79,27 @@ class ClientTls:
             switches[known] = _TRUTHS[text]
         texts = {known: found[name].strip() or None for name, known in _NAMES.items()
                  if name in found}  # fmt: skip
-        return cls(**texts, **switches)  # type: ignore[arg-type]  # by the tables above
+        return cls(**texts, **switches, place=str(path))  # type: ignore[arg-type]  # as the tables
 
     @classmethod
-    def of_environment(cls, environment: Mapping[str, str] | None = None) -> ClientTls | None:
-        """Return what ROCKETPY_TLS says: the path of such a file, or `on`; None without it.
+    def parse(cls, text: str) -> ClientTls | None:
+        """Return what a text says: the path of such a file, `on` or `off`; nothing is off, too.
 
         Raises:
             TlsError: as of_file()
         """
-        text = (os.environ if environment is None else environment).get(FILE, "").strip()
-        if not text or text.lower() == "off":
+        if text.strip().lower() in ("", "off"):
             return None
-        return cls() if text.lower() == "on" else cls.of_file(text)
+        return cls() if text.strip().lower() == "on" else cls.of_file(text)
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str] | None = None) -> ClientTls | None:
+        """Return what ROCKETPY_TLS says, as parse() reads it; None without it.
+
+        Raises:
+            TlsError: as of_file()
+        """
+        return cls.parse((os.environ if environment is None else environment).get(FILE, ""))
 
     def context(self) -> ssl.SSLContext:
         """Return the context of connections. Reads files.
@@ -118,6 +134,23 @@ class ClientTls:
                 "together, and key_password if the key is encrypted"
             )
             raise TlsError("certificate", self.certificate, remedy) from cause
+
+
+def context_of(tls: ClientTls | bool | None) -> ssl.SSLContext | None:
+    """Return the context of what a program says: True, a value, or None for the environment's.
+
+    Raises:
+        TlsError: a file is missing, or is not what it should be.
+    """
+    if tls is None:
+        tls = ClientTls.of_environment() or False
+    if isinstance(tls, ClientTls):
+        return tls.context()
+    return ClientTls().context() if tls else None
+
+
+def _copy(fields: Mapping[str, Any]) -> ClientTls:
+    return ClientTls(**fields)
 
 
 # --- failures -------------------------------------------------------------------------------------
@@ -172,19 +205,20 @@ _PLAIN = (
     "it does not speak TLS on this port",
     "connect without tls; or have TLS switched on there (tls.server.mode)",
 )
-_SPEAKS_TLS = "connect with tls: rocketpy.connect(..., tls=True), ROCKETPY_TLS=on"
-ENDED_PLAIN = (
-    "it ended the connection without an answer to plain text; if it takes TLS only, "
-    "connect with tls"
+_SPEAKS_TLS = (
+    "it speaks TLS on this port",
+    "connect with tls: rocketpy.connect(..., tls=True), or ROCKETPY_TLS=on",
 )
+_UNHEARD = "it ended the connection without an answer; "
+_UNHEARD_PLAIN = f"{_UNHEARD}if it takes TLS only, connect with tls"
+_UNHEARD_TLS = f"{_UNHEARD}if it wants a certificate of its clients, give ClientTls(certificate=…)"
 
 
 def handshake_failure(address: str, cause: BaseException) -> ServerUnreachableError | None:
     """Return what the failure of a connection with TLS means; None if TLS has no part in it."""
     if isinstance(cause, ssl.SSLCertVerificationError):
-        known = _VERIFICATIONS.get(cause.verify_code)
-        reason, remedy = known or (f"its certificate is refused ({cause.verify_message})", "mend it")
-        return TlsFailedError(address, reason, remedy)
+        other = (f"its certificate is refused ({cause.verify_message})", "have another one made")
+        return TlsFailedError(address, *_VERIFICATIONS.get(cause.verify_code, other))
     if isinstance(cause, ssl.SSLError):
         said = f"{cause.reason or ''} {cause}".upper()
         for alert, meaning in _ALERTS.items():
@@ -198,11 +232,17 @@ def handshake_failure(address: str, cause: BaseException) -> ServerUnreachableEr
     return None
 
 
-def tls_in_plain_text(address: str, first: bytes | memoryview) -> TlsFailedError | None:
-    """Return an error if what came over a plain connection is TLS."""
-    if len(first) < 2 or first[0] not in (_ALERT, _HANDSHAKE) or first[1] != 3:
-        return None
-    return TlsFailedError(address, "it speaks TLS on this port", _SPEAKS_TLS)
+def ended_connection(
+    address: str, reason: str, cause: BaseException | None, first: bytes, *, has_tls: bool
+) -> ServerUnreachableError:
+    """Return what the end of a connection means of which `first` are the first bytes that came."""
+    if isinstance(cause, ssl.SSLError) and (failed := handshake_failure(address, cause)):
+        return failed
+    if not has_tls and len(first) > 1 and first[0] in _RECORDS and first[1] == _SSL_3:
+        return TlsFailedError(address, *_SPEAKS_TLS)
+    if not first and (cause is None or isinstance(cause, ConnectionError)):
+        reason = _UNHEARD_TLS if has_tls else _UNHEARD_PLAIN
+    return ServerUnreachableError(address, reason)
 
 
 def _text(cause: BaseException) -> str:
