@@ -10,7 +10,7 @@ import typer
 
 from rocketpy.broker_core.cli import broker, messages, namesrv, texts
 from rocketpy.broker_core.cli.commands import Commands, RootGroup
-from rocketpy.broker_core.cli.connecting import Access
+from rocketpy.broker_core.cli.connecting import Access, note_access
 from rocketpy.broker_core.cli.group import group_app
 from rocketpy.broker_core.cli.options import option
 from rocketpy.broker_core.cli.store import store_app
@@ -36,7 +36,6 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    context: typer.Context,
     _version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
@@ -51,7 +50,7 @@ def root(
     ] = None,
 ) -> None:
     """Take the options that stand before a command."""
-    context.obj = Access(credentials, tls)
+    note_access(Access(credentials, tls))
 
 
 class _Lines(logging.Handler):

@@ -5,10 +5,9 @@ Secrets are in files and in the environment, never in arguments: whoever lists p
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import click
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.client.address import ClusterAddress
@@ -23,6 +22,14 @@ class Access:
     tls: str | None = None  # the path of a file, or `on`
 
 
+_access = ContextVar("access", default=Access())  # noqa: B039  the default is frozen
+
+
+def note_access(access: Access) -> None:
+    """Take the options before the command that runs now."""
+    _access.set(access)
+
+
 def connected(address: ClusterAddress) -> Cluster:
     """Return the cluster at an address, for `with`.
 
@@ -33,9 +40,7 @@ def connected(address: ClusterAddress) -> Cluster:
     from rocketpy.broker_core.client.credentials import Credentials
     from rocketpy.broker_core.net.client_tls import ClientTls
 
-    context = click.get_current_context(silent=True)
-    access = (context.find_object(Access) if context is not None else None) or Access()
-    file, tls = access.credentials, access.tls
+    file, tls = _access.get().credentials, _access.get().tls
     return Cluster(
         address,
         credentials=Credentials.of_environment() if file is None else Credentials.of_file(file),

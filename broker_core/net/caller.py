@@ -85,13 +85,12 @@ class Caller:
 
     async def end(self, *, timeout_s: float) -> None:
         """Close all connections, and wait until they are: with TLS both sides say that they end."""
-        ended: list[asyncio.Future[None]] = []
+        ended: list[asyncio.Future[Connection]] = []
         connections, self._connections = self._connections, {}
         for connection in connections.values():
             if not connection.is_closed:
-                future = asyncio.get_running_loop().create_future()
-                connection.when_closed(lambda _, future=future: future.set_result(None))
-                ended.append(future)
+                ended.append(asyncio.get_running_loop().create_future())
+                connection.when_closed(ended[-1].set_result)
                 connection.close()
         if ended and (await asyncio.wait(ended, timeout=timeout_s))[1]:
             for connection in connections.values():

@@ -209,7 +209,7 @@ _SPEAKS_TLS = (
     "it speaks TLS on this port",
     "connect with tls: rocketpy.connect(..., tls=True), or ROCKETPY_TLS=on",
 )
-_UNHEARD = "it ended the connection without an answer; "
+_UNHEARD = "it closed the connection without an answer; "
 _UNHEARD_PLAIN = f"{_UNHEARD}if it takes TLS only, connect with tls"
 _UNHEARD_TLS = f"{_UNHEARD}if it wants a certificate of its clients, give ClientTls(certificate=…)"
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.interop.apache import BROKER_NAME, ApacheBroker
+from tests.interop.apache import BROKER_NAME, ApacheBroker, Setting
 from tests.interop.installation import VERSION_4, install_4
 
 from rocketpy.broker_core.client.cluster import Cluster
@@ -52,7 +52,7 @@ accounts:
 """
 _NO_LOGS = {f"conf/logback_{name}.xml": "<configuration/>" for name in ("namesrv", "broker")}
 _AUTH = "org.apache.rocketmq.auth"
-_USERS_OF_5 = {
+_USERS_OF_5: dict[str, Setting] = {
     "authenticationEnabled": True,
     "authenticationProvider": f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
     "authenticationMetadataProvider": (
