@@ -41,8 +41,12 @@ class AccessRefusedError(ServerRefusedError):
     """Is raised when a topic, a group or a broker is closed for what is asked."""
 
 
-class _DeniedError(AccessRefusedError):
-    """What a protected broker says, in our words."""
+class _InOurWords:
+    """What the errors of protected brokers have in common: they say it in our words."""
+
+    server: str
+    code: int
+    remark: str
 
     @property
     def denial(self) -> Denial:
@@ -59,11 +63,11 @@ class _DeniedError(AccessRefusedError):
         return self.denial.kind.value[1]
 
 
-class IdentityRefusedError(_DeniedError):
+class IdentityRefusedError(_InOurWords, AccessRefusedError):
     """Is raised when a protected broker does not know who asks: no key, another one, its secret."""
 
 
-class PermissionRefusedError(_DeniedError):
+class PermissionRefusedError(_InOurWords, AccessRefusedError):
     """Is raised when a protected broker knows who asks, and does not permit it: says for what."""
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.interop.apache import BROKER_NAME
+from tests.interop.apache import BROKER_NAME, LOOPBACK, free_ports
 from tests.interop.installation import VERSION, VERSION_4, install, install_4
-from tests.interop.java_process import java_command
+from tests.interop.java_process import JavaProcess, java_command
 from tests.interop.protected import (
     ADMIN,
     CLOSED_TOPIC,
@@ -35,6 +35,8 @@ from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.client.pulling import TOOLS_GROUP, Pulled, Puller
 from rocketpy.broker_core.client.topics import ClusterTopics
+from rocketpy.broker_core.net.client_tls import ClientTls, TlsFailedError
+from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.signing import signed_fields
 
 pytestmark = pytest.mark.interop
@@ -174,6 +176,54 @@ def test_a_consumer_that_may_not_read_says_so_in_its_log(
         while f"no permission for topic '{CLOSED_TOPIC}'" not in caplog.text:
             assert consumer.poll(0.2) == []
     assert not any(secret in caplog.text for secret in SECRETS)
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tls_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A name server of 5.5.0 that takes TLS only, with a certificate that it signed itself."""
+    home, (port, *_) = tmp_path_factory.mktemp("namesrv"), free_ports()
+    configuration = home / "namesrv.conf"
+    configuration.write_text(
+        f"listenPort={port}\nbindAddress={LOOPBACK}\nkvConfigPath={home}/kvConfig.json\n"
+    )
+    command = java_command(
+        *("org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(configuration)),
+        class_path=install().class_path,
+        home=home,
+        options=("-Dtls.server.mode=enforcing",),
+    )
+    process = JavaProcess(command, home=home, log=home / "namesrv.log")
+    try:
+        process.wait_for("boot success")
+        yield f"{LOOPBACK}:{port}"
+    finally:
+        process.kill()
+
+
+def test_a_server_of_apache_that_takes_tls_only(tls_only: str) -> None:
+    with Cluster(tls_only, timeout_s=30, tls=ClientTls(verifies=False)) as cluster:
+        assert cluster.topics() == []
+    with (
+        Cluster(tls_only, timeout_s=30, tls=ClientTls()) as cluster,
+        pytest.raises(TlsFailedError, match="an authority that is not trusted"),
+    ):
+        cluster.topics()
+    with (
+        Cluster(tls_only, timeout_s=30) as cluster,
+        pytest.raises(ServerUnreachableError, match="if it takes TLS only, connect with tls"),
+    ):
+        cluster.topics()
+
+
+def test_a_server_of_apache_that_takes_no_tls(apache: Protected) -> None:
+    with (
+        Cluster(apache.namesrv_addr, timeout_s=30, tls=ClientTls(verifies=False)) as cluster,
+        pytest.raises(TlsFailedError, match="it does not speak TLS on this port"),
+    ):
+        cluster.topics()
 
 
 # --- the signature --------------------------------------------------------------------------------
