@@ -9,7 +9,6 @@ versions up to 4.9.3. Our client does not send it. No I/O.
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 from collections.abc import Mapping
 
@@ -36,6 +35,5 @@ def signed_fields(
 def _signature(fields: Mapping[str, str], body: bytes | memoryview, secret_key: str) -> str:
     """Return Base64 of HMAC-SHA1 over the values, in the order of their names, and the body."""
     values = "".join(fields[name] for name in sorted(fields))
-    digest = hmac.new(secret_key.encode(), values.encode(), hashlib.sha1)
-    digest.update(body)
-    return base64.b64encode(digest.digest()).decode()
+    content = b"".join((values.encode(), body))
+    return base64.b64encode(hmac.digest(secret_key.encode(), content, "sha1")).decode()
