@@ -10,7 +10,9 @@ import typer
 
 from rocketpy.broker_core.cli import broker, messages, namesrv, texts
 from rocketpy.broker_core.cli.commands import Commands, RootGroup
+from rocketpy.broker_core.cli.connecting import Access, note_access
 from rocketpy.broker_core.cli.group import group_app
+from rocketpy.broker_core.cli.options import option
 from rocketpy.broker_core.cli.store import store_app
 from rocketpy.broker_core.cli.topic import topic_app
 
@@ -38,8 +40,17 @@ def root(
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
+    credentials: Annotated[
+        str | None,
+        option("FILE", "Who asks a cluster: a file with accessKey and secretKey."),
+    ] = None,
+    tls: Annotated[
+        str | None,
+        option("FILE", "Ask a cluster by TLS: 'on', or a file of tls.client.* properties."),
+    ] = None,
 ) -> None:
     """Take the options that stand before a command."""
+    note_access(Access(credentials, tls))
 
 
 class _Lines(logging.Handler):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rocketpy.broker_core.cli.connecting import connected
 from rocketpy.broker_core.cli.group_lag import Measure, QueueLag
 from rocketpy.broker_core.cli.group_reset import QueueReset, offset_by_name
 from rocketpy.broker_core.cli.groups import settings_shown
@@ -28,7 +29,7 @@ _TIMES = {"earliest": _FIRST_MS, "latest": LATEST_MS}
 @contextmanager
 def measuring(address: ClusterAddress) -> Iterator[Measure]:
     """Give a function that measures the lag of groups, over one set of connections."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         groups = ClusterGroups(cluster)
 
         def measure(group: str | None, topic: str | None) -> list[QueueLag]:
@@ -51,7 +52,7 @@ def measuring(address: ClusterAddress) -> Iterator[Measure]:
 
 def listed(address: ClusterAddress) -> list[dict[str, Any]]:
     """Return groups: those that were made, and those that have read something."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         groups = ClusterGroups(cluster)
         settings, lags = groups.settings(), groups.progress()
         read = {each.group for each in lags}
@@ -95,7 +96,7 @@ def create(
     consume_enabled: bool | None,
 ) -> GroupSettings:
     """Make a group on all brokers, or change it there."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         return ClusterGroups(cluster).create(
             name, retry_max_times=retry_max_times, consume_enabled=consume_enabled
         )
@@ -115,7 +116,7 @@ def reset_offsets(
     Raises:
         GroupOnlineError: consumers of the group run, and a broker cannot tell them such offsets.
     """
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         groups = ClusterGroups(cluster)
         after, rows = _planned(cluster, group, topic, to, queue_id)
         if dry_run:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import typer
 
+from rocketpy.broker_core.cli.connecting import connected
 from rocketpy.broker_core.cli.sending import Draft, send_lines
 from rocketpy.broker_core.cli.tailing import COLUMNS, TailOutput
 from rocketpy.broker_core.cli.terminal import print_json
@@ -38,7 +39,7 @@ def send(
     address: ClusterAddress, topic: str, body: str | None, draft: Draft, *, as_json: bool
 ) -> None:
     """Send a message, or the lines of stdin."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         producer = Producer(cluster)
         if body is None:
             cluster.route(topic)  # before the first line is waited for
@@ -105,7 +106,7 @@ def tail(
     follow: bool,
 ) -> None:
     """Print the last messages by store time; then, if wished, each new one until interrupted."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         reading = _ClusterTail(cluster, topic, wanted)
         route = cluster.route(topic, fresh=True)
         output.shows_brokers = len(route.broker_names) > 1

@@ -8,6 +8,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from rocketpy.broker_core.cli.connecting import connected
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.groups import ClusterGroups
@@ -27,7 +28,7 @@ class ChangedTopic:
 
 def listed(address: ClusterAddress, *, everything: bool) -> list[dict[str, Any]]:
     """Return topics, each with its queues and how many messages they hold."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         topics, own = ClusterTopics(cluster), _own_topics(cluster)
         found = {
             name: by_broker
@@ -40,7 +41,7 @@ def listed(address: ClusterAddress, *, everything: bool) -> list[dict[str, Any]]
 
 def described(address: ClusterAddress, name: str) -> dict[str, Any]:
     """Return all that is known of a topic: settings, queues, groups that read it."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         topics = ClusterTopics(cluster)
         by_broker = topics.settings(name)
         spans = topics.queues(name)
@@ -75,7 +76,7 @@ def create(
     address: ClusterAddress, name: str, queues: int | None, in_cluster: str | None
 ) -> ChangedTopic:
     """Make a topic on all brokers, or give it more queues."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         topics = ClusterTopics(cluster)
         try:
             before: dict[str, TopicSettings] | None = topics.settings(name)
@@ -86,7 +87,7 @@ def create(
 
 def update(address: ClusterAddress, name: str, changes: Mapping[str, int | None]) -> ChangedTopic:
     """Change a topic on all its brokers."""
-    with Cluster(address) as cluster:
+    with connected(address) as cluster:
         topics = ClusterTopics(cluster)
         before = topics.settings(name)
         return _changed(topics, before, topics.update(name, **changes))

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.asking import ask_each
 from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.client.credentials import Credentials
 from rocketpy.broker_core.client.errors import NoBrokerError, good
 from rocketpy.broker_core.client.routes import TopicRoute, first_address, master_address
 from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.broker_core.net.blocking import BlockingConnection
+from rocketpy.broker_core.net.client_tls import ClientTls
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.bodies.routes import (
     BrokerData,
@@ -47,11 +49,19 @@ class Cluster:
         address: ClusterAddress | str,
         *,
         timeout_s: float = 5.0,
-        tls: ssl.SSLContext | None = None,
+        credentials: Credentials | None = None,
+        tls: ClientTls | ssl.SSLContext | None = None,
     ) -> None:
+        """Open nothing yet; a copy has the same `credentials` and `tls`, unless that is a context.
+
+        Raises:
+            ClusterAddressError: it is no address.
+            TlsError: a file of TLS is not what it should be.
+        """
         if isinstance(address, str):
             address = ClusterAddress.of_name_servers(address)
-        self.address, self.timeout_s, self._tls = address, timeout_s, tls
+        self.address, self.timeout_s, self._credentials = address, timeout_s, credentials
+        self._tls, self._context = tls, tls.context() if isinstance(tls, ClientTls) else tls
         self._name_servers = list(address.name_servers)  # the one that answered last comes first
         self._connections: dict[str, BlockingConnection] = {}
         self._pid = os.getpid()
@@ -73,9 +83,9 @@ class Cluster:
         self.close()
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        if self._tls is not None:
-            raise TypeError("a cluster with TLS cannot be pickled: make one where it is used")
-        return _copy, (self.address, self.timeout_s)
+        if self._tls is not None and not isinstance(self._tls, ClientTls):
+            raise TypeError("a cluster with a context of TLS cannot be pickled: give a ClientTls")
+        return _copy, (self.address, self.timeout_s, self._credentials, self._tls)
 
     def close(self) -> None:
         """Close all connections; a later request opens them again."""
@@ -308,14 +318,14 @@ class Cluster:
         known = self._open(address)
         if known is None:
             known = BlockingConnection(
-                address, timeout_s=self.timeout_s, tls=self._tls, outgoing=self._outgoing
+                address, timeout_s=self.timeout_s, tls=self._context, outgoing=self._outgoing
             )
             self._connections[address] = known
         return known
 
     def _outgoing(self, command: RemotingCommand) -> RemotingCommand:
-        """Return a command as it leaves: what signs requests, or adds to them, belongs here."""
-        return command
+        """Return a command as it leaves: signed, if this cluster has credentials."""
+        return command if self._credentials is None else self._credentials.sign(command)
 
     def _open(self, address: str) -> BlockingConnection | None:
         if self._pid != os.getpid():  # forked: these are the parent's
@@ -325,5 +335,10 @@ class Cluster:
         return None if known is None or known.is_closed else known
 
 
-def _copy(address: ClusterAddress, timeout_s: float) -> Cluster:
-    return Cluster(address, timeout_s=timeout_s)
+def _copy(
+    address: ClusterAddress,
+    timeout_s: float,
+    credentials: Credentials | None,
+    tls: ClientTls | None,
+) -> Cluster:
+    return Cluster(address, timeout_s=timeout_s, credentials=credentials, tls=tls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rocketpy.broker_core.client.denials import Denial, Denied, denial_of
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -38,6 +39,36 @@ class ServerBusyError(ServerRefusedError):
 
 class AccessRefusedError(ServerRefusedError):
     """Is raised when a topic, a group or a broker is closed for what is asked."""
+
+
+class _InOurWords:
+    """What the errors of protected brokers have in common: they say it in our words."""
+
+    server: str
+    code: int
+    remark: str
+
+    @property
+    def denial(self) -> Denial:
+        """What is refused, and to whom."""
+        return denial_of(self.code, self.remark) or Denial(Denied.OTHER)
+
+    def __str__(self) -> str:
+        words = f" ({self.remark.strip()})" if self.denial.kind is Denied.OTHER else ""
+        return f"{self.server} refuses it: {self.denial}{words}; {self.remedy}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return self.denial.kind.value[1]
+
+
+class IdentityRefusedError(_InOurWords, AccessRefusedError):
+    """Is raised when a protected broker does not know who asks: no key, another one, its secret."""
+
+
+class PermissionRefusedError(_InOurWords, AccessRefusedError):
+    """Is raised when a protected broker knows who asks, and does not permit it: says for what."""
 
 
 class FilterRefusedError(ServerRefusedError):
@@ -169,4 +200,8 @@ def good(answer: RemotingCommand, server: str) -> RemotingCommand:
 
 def refusal(server: str, answer: RemotingCommand) -> ServerRefusedError:
     """Return the error that an answer means."""
+    if (denial := denial_of(answer.code, answer.remark or "")) is not None:
+        is_about_identity = denial.kind.is_about_identity
+        error = IdentityRefusedError if is_about_identity else PermissionRefusedError
+        return error(server, answer.code, answer.remark or "")
     return _meaning(answer.code).error(server, answer.code, answer.remark or "")

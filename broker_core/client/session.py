@@ -3,7 +3,7 @@
 S1  There is one connection to each server, opened on use and again after it was lost.
 S2  All brokers of all topics in use hear of this client and its groups, as heartbeats.py has it.
 S3  What servers ask of us goes to the parts that registered for its code.
-S4  Every command that leaves passes _outgoing(): what signs requests belongs there.
+S4  Every command that leaves passes _outgoing(), which signs it.
 S5  close() ends within its time, whatever servers do.
 
 What name servers know is kept by directory.py. A session knows nothing of messages: producers and
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.client.credentials import Credentials
 from rocketpy.broker_core.client.directory import MASTER, Directory
 from rocketpy.broker_core.client.errors import ClientClosedError, good
 from rocketpy.broker_core.client.heartbeats import ClientGroups, HeartbeatTimes, heartbeat, joined
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0  # of a request, as Apache's client
 CLOSE_S = 5.0
+_END_S = 1.0  # for the ends of connections, about which nobody cares much
 _LOOK_EVERY_S = 1.0
 _numbers = itertools.count(time.monotonic_ns())  # no two clients of a process have the same
 _Result = TypeVar("_Result")
@@ -82,12 +84,14 @@ class Session:
         *,
         timeout_s: float = TIMEOUT_S,
         client_id: str | None = None,
+        credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         if isinstance(address, str):
             address = ClusterAddress.of_name_servers(address)
         self.address, self.timeout_s = address, timeout_s
         self.client_id = client_id or _new_client_id(address)
+        self._credentials = credentials
         self._caller = Caller(self, tls=tls, lost=self._note_lost)
         self._woken = asyncio.Event()
         self._directory = Directory(address, self.ask_address, changed=self._woken.set)
@@ -250,7 +254,7 @@ class Session:
             for task in tasks:
                 task.cancel()
             self._directory.close()
-            self._caller.close()
+            await self._caller.end(timeout_s=min(timeout_s, _END_S))
             if tasks:
                 await asyncio.wait(tasks, timeout=timeout_s)
 
@@ -348,9 +352,9 @@ class Session:
             log.error("%s failed", task.get_name(), exc_info=cause)
 
     def _outgoing(self, command: RemotingCommand) -> RemotingCommand:
-        """Return a command as it leaves: what signs requests, or adds to them, belongs here."""
+        """Return a command as it leaves: signed, if this session has credentials."""
         self._refuse_closed()
-        return command
+        return command if self._credentials is None else self._credentials.sign(command)
 
     def _refuse_closed(self, work: Coroutine[Any, Any, Any] | None = None) -> None:
         if self.is_closed:

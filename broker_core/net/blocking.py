@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
+from rocketpy.broker_core.net.client_tls import ended_connection, handshake_failure
 from rocketpy.broker_core.net.errors import ServerUnreachableError, split_address
 from rocketpy.broker_core.protocol.command import ONEWAY, RemotingCommand, decode, encode_head
 from rocketpy.broker_core.protocol.errors import FrameError
@@ -48,6 +49,7 @@ class BlockingConnection:
         self._waiting: set[int] = set()  # numbers of requests without an answer
         self._answers: dict[int, RemotingCommand] = {}  # those that nobody took yet
         host, port = split_address(address)
+        self._has_tls, self._first = tls is not None, b""  # the first bytes that came
         self.is_closed = True
         self.is_late = False  # whether an answer did not come in time
         try:
@@ -59,7 +61,8 @@ class BlockingConnection:
             self._socket = opened if tls is None else tls.wrap_socket(opened, server_hostname=host)
         except OSError as cause:  # an error of TLS is one, too
             opened.close()
-            raise ServerUnreachableError(address, _reason(cause)) from cause
+            failed = handshake_failure(address, cause) if tls is not None else None
+            raise failed or ServerUnreachableError(address, _reason(cause)) from cause
         self.is_closed = False
 
     def __repr__(self) -> str:
@@ -187,6 +190,7 @@ class BlockingConnection:
             self._fail(_reason(cause), cause)
         if not data:
             self._fail("it closed the connection")
+        self._first = self._first or data[:2]
         for frame in self._frames.receive(data):
             self._take(frame)
         if self._frames.failure is not None:
@@ -216,7 +220,10 @@ class BlockingConnection:
 
     def _fail(self, reason: str, cause: BaseException | None = None) -> NoReturn:
         self.close()
-        raise ServerUnreachableError(self.address, reason) from cause
+        if self.is_late:
+            raise ServerUnreachableError(self.address, reason) from cause
+        how = (reason, cause, self._first)
+        raise ended_connection(self.address, *how, has_tls=self._has_tls) from cause
 
 
 def ready(

@@ -11,6 +11,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
+from rocketpy.broker_core.net.client_tls import ended_connection, handshake_failure
 from rocketpy.broker_core.net.connection import Connection, Serves
 from rocketpy.broker_core.net.errors import ServerUnreachableError, split_address
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -50,7 +51,9 @@ class Caller:
         except asyncio.TimeoutError as cause:
             raise ServerUnreachableError(address, f"no answer in {timeout_s:g} s") from cause
         except ConnectionResetError as cause:
-            raise ServerUnreachableError(address, str(cause)) from cause
+            how = (str(cause), connection.lost_by, connection.first)
+            has_tls = self._tls is not None
+            raise ended_connection(address, *how, has_tls=has_tls) from cause
         finally:
             timer.cancel()
 
@@ -80,6 +83,19 @@ class Caller:
         for connection in connections.values():
             connection.close()
 
+    async def end(self, *, timeout_s: float) -> None:
+        """Close all connections, and wait until they are: with TLS both sides say that they end."""
+        ended: list[asyncio.Future[Connection]] = []
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            if not connection.is_closed:
+                ended.append(asyncio.get_running_loop().create_future())
+                connection.when_closed(ended[-1].set_result)
+                connection.close()
+        if ended and (await asyncio.wait(ended, timeout=timeout_s))[1]:
+            for connection in connections.values():
+                connection.abort()
+
     async def _connection(self, address: str) -> Connection:
         async with self._opening.setdefault(address, asyncio.Lock()):
             known = self._open(address)
@@ -93,8 +109,9 @@ class Caller:
             try:
                 _, connection = await asyncio.wait_for(opening, _CONNECT_TIMEOUT_S)
             except (OSError, asyncio.TimeoutError) as cause:
+                failed = handshake_failure(address, cause) if self._tls is not None else None
                 reason = str(cause) or f"no connection in {_CONNECT_TIMEOUT_S:g} s"
-                raise ServerUnreachableError(address, reason) from cause
+                raise failed or ServerUnreachableError(address, reason) from cause
             self._connections[address] = connection
             connection.when_closed(lambda closed: self._note_lost(address, closed))
             return connection

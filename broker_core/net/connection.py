@@ -66,6 +66,8 @@ class Connection(asyncio.Protocol):
         self.peer, self.local = NO_HOST, NO_HOST
         self.packed_peer = NO_HOST.packed()  # as records have it
         self.is_encrypted = False
+        self.first = b""  # the first bytes that came
+        self.lost_by: Exception | None = None  # why it ended, if that is known
         self.is_closed = False
         self.heard_s = self._loop.time()  # when the last bytes came
 
@@ -89,6 +91,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Serve all frames that are whole now."""
         self.heard_s = self._loop.time()
+        self.first = self.first or bytes(data[:2])
         try:
             for frame in self._frames.receive(data):
                 command = decode(frame)
@@ -115,7 +118,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, cause: Exception | None) -> None:
         """Tell everybody who waits."""
-        self.is_closed = True
+        self.is_closed, self.lost_by = True, self.lost_by or cause
         self._note_drained()
         for future in self._asked.values():
             if not future.done():

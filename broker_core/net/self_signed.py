@@ -42,12 +42,17 @@ class SelfSigned(NamedTuple):
     certificate_pem: str
 
 
-def self_signed(host: str = "localhost", address: str = "127.0.0.1") -> SelfSigned:
-    """Return a new certificate of a host and an IPv4 address, and its key."""
+def self_signed(
+    host: str = "localhost", address: str = "127.0.0.1", *, life: timedelta = _LIFE
+) -> SelfSigned:
+    """Return a new certificate of a host and an IPv4 address, and its key.
+
+    It is valid since yesterday, for its `life` from now on; a negative one is over.
+    """
     secret = secrets.randbelow(_N - 1) + 1
     x, y = _times(secret, _G)
     public = b"\x04" + x.to_bytes(32, "big") + y.to_bytes(32, "big")
-    body = _certificate_body(public, host, address)
+    body = _certificate_body(public, host, address, life)
     signed = _tlv(_SEQUENCE, body, _ECDSA_SHA256, _bits(_signature(secret, body)))
     key = _tlv(
         _SEQUENCE,
@@ -59,7 +64,7 @@ def self_signed(host: str = "localhost", address: str = "127.0.0.1") -> SelfSign
     return SelfSigned(_pem("EC PRIVATE KEY", key), _pem("CERTIFICATE", signed))
 
 
-def _certificate_body(public: bytes, host: str, address: str) -> bytes:
+def _certificate_body(public: bytes, host: str, address: str, life: timedelta) -> bytes:
     now = datetime.now(timezone.utc)
     name_part = _tlv(_SEQUENCE, _COMMON_NAME, _tlv(_UTF8, host.encode()))
     name = _tlv(_SEQUENCE, _tlv(_SET, name_part))
@@ -78,7 +83,7 @@ def _certificate_body(public: bytes, host: str, address: str) -> bytes:
         _integer(secrets.randbits(127) + 1),
         _ECDSA_SHA256,
         name,
-        _tlv(_SEQUENCE, _moment(now - timedelta(days=1)), _moment(now + _LIFE)),
+        _tlv(_SEQUENCE, _moment(now - timedelta(days=1)), _moment(now + life)),
         name,
         _tlv(_SEQUENCE, _tlv(_SEQUENCE, _EC_KEY, _CURVE), _bits(public)),
         _tlv(0xA3, extensions),

@@ -25,6 +25,7 @@ A cluster of RocketMQ, Apache's or ours, is reached through its name servers:
 
     open, Store, StoreConfig                    the store: help(rocketpy.Store) has all it can do
     connect, BlockingClient, aio                the client of clusters, blocking and for asyncio
+    Credentials, ClientTls                      the way into a protected cluster
     Later, Sql, BufferLimits                    what handlers answer, what consumers want
     local_spark, register                       sessions
     local_broker                                a name server and brokers, for tests
@@ -48,10 +49,12 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
     from rocketpy.broker_core.client.consuming.subscriptions import Sql
     from rocketpy.broker_core.client.consuming.verdicts import Later
+    from rocketpy.broker_core.client.credentials import Credentials
     from rocketpy.broker_core.client.faces.blocking import BlockingClient, connect
     from rocketpy.broker_core.config import StoreConfig
     from rocketpy.broker_core.embedded import Store, open
     from rocketpy.broker_core.local import local_broker
+    from rocketpy.broker_core.net.client_tls import ClientTls
     from rocketpy.connector.failed_rows import send_back
     from rocketpy.connector.lag import LagListener, messages_behind
     from rocketpy.connector.metrics import Metrics
@@ -66,6 +69,8 @@ __version__ = "0.1.0"
 __all__ = [
     "BlockingClient",
     "BufferLimits",
+    "ClientTls",
+    "Credentials",
     "LagListener",
     "Later",
     "Metrics",
@@ -92,6 +97,8 @@ __all__ = [
 _HOMES = {
     "BufferLimits": "rocketpy.broker_core.client.consuming.process_queue",
     "BlockingClient": "rocketpy.broker_core.client.faces.blocking",
+    "ClientTls": "rocketpy.broker_core.net.client_tls",
+    "Credentials": "rocketpy.broker_core.client.credentials",
     "LagListener": "rocketpy.connector.lag",
     "Later": "rocketpy.broker_core.client.consuming.verdicts",
     "Metrics": "rocketpy.connector.metrics",
@@ -114,8 +121,8 @@ _MODULES = {
     "errors": "rocketpy.errors",
 }
 _WITHOUT_SPARK = (
-    *("BlockingClient", "BufferLimits", "Later", "Sql", "Store", "StoreConfig", "__version__"),
-    *("aio", "connect", "errors", "local_broker", "open"),
+    *("BlockingClient", "BufferLimits", "ClientTls", "Credentials", "Later", "Sql", "Store"),
+    *("StoreConfig", "__version__", "aio", "connect", "errors", "local_broker", "open"),
 )
 
 

@@ -53,15 +53,18 @@ if TYPE_CHECKING:
         GroupTakenError,
         QueueNotHeldError,
     )
+    from rocketpy.broker_core.client.credentials import CredentialsError
     from rocketpy.broker_core.client.errors import (
         AccessRefusedError,
         ClientClosedError,
         FilterRefusedError,
         FolderOnlyError,
+        IdentityRefusedError,
         MissingThereError,
         NoBrokerError,
         NoReplyError,
         OtherLoopError,
+        PermissionRefusedError,
         ServerBusyError,
         ServerRefusedError,
     )
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.filters.class_filter import ClassFilterError
     from rocketpy.broker_core.java_settings import SettingError
     from rocketpy.broker_core.nameserver.key_values import KeyValueFileError
+    from rocketpy.broker_core.net.client_tls import TlsFailedError
     from rocketpy.broker_core.net.errors import ServerUnreachableError
     from rocketpy.broker_core.net.loop_thread import ForeignLoopError, WaitingInLoopError
     from rocketpy.broker_core.net.service import RefusedError
@@ -104,6 +108,7 @@ __all__ = [
     "ColumnError",
     "ConfigError",
     "CorruptStoreError",
+    "CredentialsError",
     "DataLossError",
     "DeliveryMovedError",
     "DiskFullError",
@@ -118,6 +123,7 @@ __all__ = [
     "GroupOnlineError",
     "GroupTakenError",
     "HeaderError",
+    "IdentityRefusedError",
     "JobRefusedError",
     "KeyValueFileError",
     "LeaseHeldError",
@@ -139,6 +145,7 @@ __all__ = [
     "OtherLoopError",
     "OtherStoreError",
     "OutputModeError",
+    "PermissionRefusedError",
     "PlotError",
     "ProgressError",
     "QueueNotFoundError",
@@ -164,6 +171,7 @@ __all__ = [
     "StoreNotFoundError",
     "StorePathError",
     "TlsError",
+    "TlsFailedError",
     "TopicNameError",
     "TopicNotFoundError",
     "UnknownCodeError",
@@ -179,6 +187,10 @@ _HOMES = {
     "RefusedError": "rocketpy.broker_core.net.service",
     "ClusterAddressError": "rocketpy.broker_core.client.address",
     "AccessRefusedError": "rocketpy.broker_core.client.errors",
+    "CredentialsError": "rocketpy.broker_core.client.credentials",
+    "IdentityRefusedError": "rocketpy.broker_core.client.errors",
+    "PermissionRefusedError": "rocketpy.broker_core.client.errors",
+    "TlsFailedError": "rocketpy.broker_core.net.client_tls",
     "ClientClosedError": "rocketpy.broker_core.client.errors",
     "NoReplyError": "rocketpy.broker_core.client.errors",
     "OtherLoopError": "rocketpy.broker_core.client.errors",

@@ -9,13 +9,13 @@ from __future__ import annotations
 import shutil
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.interop.installation import install
+from tests.interop.installation import Installation, install
 from tests.interop.java_process import JavaProcess, java_command
-from tests.interop.registration import register
+from tests.interop.registration import Sign, register
 from tests.interop.rocketmq_tool import RocketMqTool
 
 LOOPBACK = "127.0.0.1"
@@ -51,16 +51,27 @@ class ApacheBroker:
 
     `settings` are Apache's broker settings (`mappedFileSizeCommitLog` and so on); they come after
     the defaults above and win over them. The store directory is made when missing. With
-    `namesrv_addr` it registers at that name server, and there is none of its own.
+    `namesrv_addr` it registers at that name server, and there is none of its own. `installation` is
+    that of another version, `files` are texts by their paths in the home of both, `options` are
+    words for their JVMs, `sign` adds to the fields of a request what a protected broker wants.
     """
 
     def __init__(
-        self, store: Path, *, settings: Mapping[str, Setting], namesrv_addr: str | None = None
+        self,
+        store: Path,
+        *,
+        settings: Mapping[str, Setting],
+        namesrv_addr: str | None = None,
+        installation: Installation | None = None,
+        files: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        sign: Sign | None = None,
     ) -> None:
         self._store = store
         self._foreign_namesrv_addr = namesrv_addr
         self._settings = {**DEFAULT_SETTINGS, **settings}
-        self._installation = install()
+        self._installation = installation or install()
+        self._files, self._options, self._sign = files or {}, options, sign
         self._processes: list[JavaProcess] = []  # in the order of their start
         # There from start() on:
         self._home: Path
@@ -89,6 +100,10 @@ class ApacheBroker:
             RuntimeError: one of them did not come up; shows the tail of its log.
         """
         self._home = Path(tempfile.mkdtemp(prefix="rocketpy-apache-"))
+        for name, text in self._files.items():
+            path = self._home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         name_server_port, broker_port, ha_port = free_ports()
         self.namesrv_addr = self._foreign_namesrv_addr or f"{LOOPBACK}:{name_server_port}"
         self.tool = RocketMqTool(self._installation.class_path, self.namesrv_addr, home=self._home)
@@ -107,7 +122,8 @@ class ApacheBroker:
                 },
             )
             host, _, port = self.namesrv_addr.partition(":")
-            register((LOOPBACK, broker_port), (host, int(port)), topic=BROKER_NAME)
+            name_server = (host, int(port))
+            register((LOOPBACK, broker_port), name_server, topic=BROKER_NAME, sign=self._sign)
         except BaseException:
             self.kill()
             raise
@@ -152,6 +168,7 @@ class ApacheBroker:
             *(main_class, "-c", str(configuration)),
             class_path=self._installation.class_path,
             home=self._home,
+            options=self._options,
         )
         process = JavaProcess(command, home=self._home, log=self._home / f"{name}.log")
         self._processes.append(process)

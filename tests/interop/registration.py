@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Callable
 
 UPDATE_BROKER_CONFIG = 25
 GET_ROUTE_INFO_BY_TOPIC = 105
@@ -18,8 +19,16 @@ SUCCESS = 0
 TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 0.1
 
+Sign = Callable[[dict[str, str], bytes], dict[str, str]]  # fields and body to signed fields
 
-def register(broker: tuple[str, int], name_server: tuple[str, int], *, topic: str) -> None:
+
+def register(
+    broker: tuple[str, int],
+    name_server: tuple[str, int],
+    *,
+    topic: str,
+    sign: Sign | None = None,
+) -> None:
     """Return when the name server knows the broker's topics, of which `topic` is one.
 
     Raises:
@@ -30,7 +39,8 @@ def register(broker: tuple[str, int], name_server: tuple[str, int], *, topic: st
         if time.monotonic() > deadline:
             raise TimeoutError(f"the broker at {broker} did not register at {name_server}")
         time.sleep(POLL_INTERVAL_S)
-        request(broker, UPDATE_BROKER_CONFIG, {}, b"brokerPermission=6\n")
+        body = b"brokerPermission=6\n"
+        request(broker, UPDATE_BROKER_CONFIG, sign({}, body) if sign else {}, body)
 
 
 def request(peer: tuple[str, int], code: int, fields: dict[str, str], body: bytes = b"") -> int:

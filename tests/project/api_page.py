@@ -64,6 +64,12 @@ def _sections() -> Iterator[str]:
         yield _entry(f"listener.{name}", member)
     for name, member in _members(PollingConsumer):
         yield _entry(f"consumer.{name}", member)
+    yield "## The way into a protected cluster\n"
+    yield "What `connect` takes: see [access](access.md).\n"
+    for taken in (rocketpy.Credentials, rocketpy.ClientTls):
+        yield _entry(f"rocketpy.{taken.__name__}", taken)
+        for name in ("of_file", "of_environment"):
+            yield _entry(f"rocketpy.{taken.__name__}.{name}", getattr(taken, name))
     yield "## A broker for tests\n"
     yield "What `rocketpy.local_broker` returns: see [testing](testing.md). Use it in `with`.\n"
     for name, member in _members(LocalBroker):

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.client.credentials import Credentials
 from rocketpy.broker_core.client.errors import ClientClosedError, OtherLoopError
 from rocketpy.broker_core.client.faces.aio_consuming import AsyncConsuming
 from rocketpy.broker_core.client.faces.arguments import (
@@ -37,8 +38,11 @@ from rocketpy.broker_core.client.sending.transactions import (
 from rocketpy.broker_core.client.session import CLOSE_S, Session
 from rocketpy.broker_core.metadata.names import check_group_name
 from rocketpy.broker_core.moments import Time
+from rocketpy.broker_core.net.client_tls import ClientTls, context_of
 
 if TYPE_CHECKING:
+    import ssl
+
     from typing_extensions import Unpack
 
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
@@ -55,10 +59,13 @@ class AsyncClient(AsyncConsuming):
         *,
         checker: Checker | None = None,
         hooks: Sequence[SendHook] = (),
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Open nothing yet; programs call connect()."""
         super().__init__()
         self.address, self._settings = address, settings
+        self._credentials, self._tls = credentials, tls
         self._checker, self._hooks = checker, hooks
         self._session: Session | None = None
         self._producer: AsyncProducer | None = None
@@ -90,7 +97,12 @@ class AsyncClient(AsyncConsuming):
         loop = asyncio.get_running_loop()
         if self._session is None:
             self._loop = loop
-            self._session = Session(self.address, timeout_s=self._settings.timeout_s)
+            self._session = Session(
+                self.address,
+                timeout_s=self._settings.timeout_s,
+                credentials=self._credentials,
+                tls=self._tls,
+            )
         elif self._loop is not loop:
             raise OtherLoopError(repr(self))
         return self._session
@@ -272,6 +284,8 @@ def connect(
     most_in_flight_bytes: int = 64 << 20,
     checker: Checker | None = None,
     hooks: Sequence[SendHook] = (),
+    credentials: Credentials | None = None,
+    tls: ClientTls | bool | None = None,
 ) -> AsyncClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -279,11 +293,14 @@ def connect(
     `compress_over` bytes and more are compressed. Of messages without an answer there are never
     more than `most_in_flight`, and `most_in_flight_bytes`: who sends more waits. `checker` says of
     a half message whether its transaction was done: True, False, or None if that is not known;
-    plain functions are called in a thread. `hooks` see each try.
+    plain functions are called in a thread. `hooks` see each try. A protected cluster knows the
+    client by its `credentials`, by default those of the environment; with `tls` all is encrypted:
+    True, or a ClientTls that says whom to trust; by default what the environment says.
 
     Raises:
         ClusterAddressError: it is no address.
         GroupNameError: no group can have that name.
+        CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
     check_group_name(group)
     settings = ProducerSettings(
@@ -295,5 +312,11 @@ def connect(
         most_in_flight=most_in_flight,
         most_in_flight_bytes=most_in_flight_bytes,
     )
-    parsed = ClusterAddress.of_name_servers(address)
-    return AsyncClient(parsed, settings, checker=checker, hooks=hooks)
+    return AsyncClient(
+        ClusterAddress.of_name_servers(address),
+        settings,
+        checker=checker,
+        hooks=hooks,
+        credentials=credentials or Credentials.of_environment(),
+        tls=context_of(tls),
+    )

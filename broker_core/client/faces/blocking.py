@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
+    from rocketpy.broker_core.client.credentials import Credentials
     from rocketpy.broker_core.client.faces.arguments import MessageOptions
     from rocketpy.broker_core.client.parcels import SendReceipt
     from rocketpy.broker_core.client.sending.hooks import SendHook
     from rocketpy.broker_core.client.sending.producer import Selector
     from rocketpy.broker_core.client.sending.transactions import AsyncTransaction, Checker
+    from rocketpy.broker_core.net.client_tls import ClientTls
 
 _Result = TypeVar("_Result")
 _MARGIN_S = 2.0  # for what the loop has to do besides
@@ -312,6 +314,8 @@ def connect(
     most_in_flight_bytes: int = 64 << 20,
     checker: Checker | None = None,
     hooks: Sequence[SendHook] = (),
+    credentials: Credentials | None = None,
+    tls: ClientTls | bool | None = None,
 ) -> BlockingClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -319,11 +323,14 @@ def connect(
     `compress_over` bytes and more are compressed. Of messages without an answer there are never
     more than `most_in_flight`, and `most_in_flight_bytes`: who sends more waits. `checker` says of
     a half message whether its transaction was done: True, False, or None if that is not known; it
-    is called in a thread. `hooks` see each try.
+    is called in a thread. `hooks` see each try. A protected cluster knows the client by its
+    `credentials`, by default those of the environment; with `tls` all is encrypted: True, or a
+    ClientTls that says whom to trust; by default what the environment says.
 
     Raises:
         ClusterAddressError: it is no address.
         GroupNameError: no group can have that name.
+        CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
     return BlockingClient(
         lambda: aio.connect(
@@ -337,6 +344,8 @@ def connect(
             most_in_flight_bytes=most_in_flight_bytes,
             checker=checker,
             hooks=hooks,
+            credentials=credentials,
+            tls=tls,
         )
     )
 

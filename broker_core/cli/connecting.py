@@ -1,0 +1,48 @@
+"""Connections of commands to a cluster, by the options before a command or by the environment.
+
+Secrets are in files and in the environment, never in arguments: whoever lists processes sees those.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.client.address import ClusterAddress
+    from rocketpy.broker_core.client.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The options before a command; what is None comes from the environment."""
+
+    credentials: str | None = None  # the path of a file
+    tls: str | None = None  # the path of a file, or `on`
+
+
+_access = ContextVar("access", default=Access())  # noqa: B039  the default is frozen
+
+
+def note_access(access: Access) -> None:
+    """Take the options before the command that runs now."""
+    _access.set(access)
+
+
+def connected(address: ClusterAddress) -> Cluster:
+    """Return the cluster at an address, for `with`.
+
+    Raises:
+        CredentialsError, TlsError: what a file or the environment says cannot be used.
+    """
+    from rocketpy.broker_core.client.cluster import Cluster
+    from rocketpy.broker_core.client.credentials import Credentials
+    from rocketpy.broker_core.net.client_tls import ClientTls
+
+    file, tls = _access.get().credentials, _access.get().tls
+    return Cluster(
+        address,
+        credentials=Credentials.of_environment() if file is None else Credentials.of_file(file),
+        tls=ClientTls.of_environment() if tls is None else ClientTls.parse(tls),
+    )
