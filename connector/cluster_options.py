@@ -14,11 +14,13 @@ from rocketpy.broker_core.client.address import (
     ClusterAddressError,
     is_cluster_address,
 )
+from rocketpy.broker_core.client.credentials import CredentialsError
+from rocketpy.broker_core.net.tls import TlsError
 from rocketpy.connector.options import Given, OptionError
 
 MOST_PULLED = 4096  # messages of a pull; brokers give what their settings allow
 _DEFAULT_RETRY_S, _LEAST_TIMEOUT_S = 60.0, 0.1
-_CLUSTER_ONLY = ("requestTimeout", "retryTimeout", "pullBatchSize")
+_CLUSTER_ONLY = ("credentials", "tls", "requestTimeout", "retryTimeout", "pullBatchSize")
 _FOLDER = "needs the folder of a store, and 'namesrvAddr' names a cluster"
 _NO_MEMBERS = (
     "queries on a cluster have no members so far; leave it out: one query reads all queues, and "
@@ -101,7 +103,21 @@ def _cluster(given: Given, address: str) -> ClusterOptions:
         raise OptionError("requestTimeout", f"is {timeout_s:g} s; give 100ms or more")
     pulled = given.count("pullBatchSize") if given.knows("pullBatchSize") else None
     return ClusterOptions(
-        access=ClusterAccess(servers, timeout_s),
+        access=_access(given, servers, timeout_s),
         retry_s=given.seconds("retryTimeout", _DEFAULT_RETRY_S),
         pull_batch=pulled or MOST_PULLED,
     )
+
+
+def _access(given: Given, servers: ClusterAddress, timeout_s: float) -> ClusterAccess:
+    """Return the way in. Options name files: a secret in one would be in plans and logs."""
+    try:
+        return ClusterAccess.of_places(
+            servers, timeout_s, credentials=given.text("credentials"), tls=given.text("tls")
+        )
+    except CredentialsError as cause:
+        raise OptionError(
+            "credentials", f"cannot be used: {cause.place}: {cause.problem}"
+        ) from None
+    except TlsError as cause:
+        raise OptionError("tls", f"cannot be used: {cause}") from cause

@@ -204,6 +204,20 @@ READ_OPTIONS = (
     ),
     Option("decompress", "`true` or `false`", "`true`", "Whether bodies are decompressed."),
     Option(
+        "credentials",
+        "the path of a file",
+        "the environment",
+        "With `namesrvAddr`: who asks, for protected clusters; the file has to be where drivers "
+        "and tasks run. See [access](access.md).",
+    ),
+    Option(
+        "tls",
+        "`on`, `off`, or the path of a file",
+        "the environment, or `off`",
+        "With `namesrvAddr`: whether connections are encrypted, and whom to trust. See "
+        "[access](access.md).",
+    ),
+    Option(
         "requestTimeout",
         "a time: `500ms`, `5s`",
         "`5s`",
@@ -263,6 +277,20 @@ WRITE_OPTIONS = (
         "`30s`",
         "how long a commit tries to get the store's lock while another process has it, before the "
         "batch fails",
+    ),
+    Option(
+        "credentials",
+        "the path of a file",
+        "the environment",
+        "with `namesrvAddr`: who asks, for protected clusters; the file has to be where drivers "
+        "and tasks run. See [access](access.md)",
+    ),
+    Option(
+        "tls",
+        "`on`, `off`, or the path of a file",
+        "the environment, or `off`",
+        "with `namesrvAddr`: whether connections are encrypted, and whom to trust. See "
+        "[access](access.md)",
     ),
     Option(
         "requestTimeout",

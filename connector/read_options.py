@@ -35,7 +35,7 @@ _STREAMING_VIEWS = ("messages", "queues")
 _MESSAGE_OPTIONS = ("sql", "keys", "decompress")
 _TABLE_OPTIONS = (  # all that the other views know
     *("path", "view", "columns"),
-    *("namesrvAddr", "requestTimeout", "retryTimeout"),
+    *("namesrvAddr", "credentials", "tls", "requestTimeout", "retryTimeout"),
 )
 _QUEUE_OPTIONS = (
     "queues",

@@ -36,13 +36,7 @@ def connected(address: ClusterAddress) -> Cluster:
     Raises:
         CredentialsError, TlsError: what a file or the environment says cannot be used.
     """
-    from rocketpy.broker_core.client.cluster import Cluster
-    from rocketpy.broker_core.client.credentials import Credentials
-    from rocketpy.broker_core.net.client_tls import ClientTls
+    from rocketpy.broker_core.client.access import ClusterAccess
 
-    file, tls = _access.get().credentials, _access.get().tls
-    return Cluster(
-        address,
-        credentials=Credentials.of_environment() if file is None else Credentials.of_file(file),
-        tls=ClientTls.of_environment() if tls is None else ClientTls.parse(tls),
-    )
+    given = _access.get()
+    return ClusterAccess.of_places(address, credentials=given.credentials, tls=given.tls).connect()

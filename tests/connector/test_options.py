@@ -25,6 +25,8 @@ BAD = [
     ({"path": ""}, "path", "is missing; give .option('path', ...) for the folder of a store"),
     ({"path": "rocketmq://a:1"}, "path", "a cluster; give it as 'namesrvAddr'"),
     ({"namesrvAddr": "a:1"}, "namesrvAddr", "cannot be given together with 'path'"),
+    ({"credentials": "a.yml"}, "credentials", "is for clusters; give 'namesrvAddr'"),
+    ({"tls": "on"}, "tls", "is for clusters; give 'namesrvAddr'"),
     ({"requestTimeout": "5s"}, "requestTimeout", "is for clusters; give 'namesrvAddr'"),
     ({"retryTimeout": "5s"}, "retryTimeout", "is for clusters; give 'namesrvAddr'"),
     ({"pullBatchSize": "32"}, "pullBatchSize", "is for clusters; give 'namesrvAddr'"),

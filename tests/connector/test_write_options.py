@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rocketpy.broker_core.client.access import ClusterAccess
 from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.client.credentials import Credentials
+from rocketpy.broker_core.net.client_tls import ClientTls
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.option_tables import WRITE_OPTIONS
 from rocketpy.connector.options import OptionError
@@ -16,9 +19,18 @@ from rocketpy.connector.sink import OutputModeError
 from rocketpy.connector.write_options import WriteOptions
 
 
-def test_all_options_are_read() -> None:
+def test_all_options_are_read(tmp_path: Path) -> None:
     path = {"path": "/data/s", "locktimeout": "5m"}
-    cluster = {"namesrvaddr": "ns1:9876;ns2:9876", "requesttimeout": "2s", "retrytimeout": "0s"}
+    credentials = tmp_path / "writer.yml"
+    credentials.touch(mode=0o600)
+    credentials.write_text("accessKey: writer\nsecretKey: s\n")
+    cluster = {
+        "namesrvaddr": "ns1:9876;ns2:9876",
+        "credentials": str(credentials),
+        "tls": "on",
+        "requesttimeout": "2s",
+        "retrytimeout": "0s",
+    }
     given = {
         "topic": "t",
         "queues": "3",
@@ -40,7 +52,8 @@ def test_all_options_are_read() -> None:
         version=7,
     )
     assert WriteOptions.parse(given | path) == replace(expected, path="/data/s", lock_timeout_s=300)
-    access = ClusterAccess(ClusterAddress(("ns1:9876", "ns2:9876")), timeout_s=2)
+    servers = ClusterAddress(("ns1:9876", "ns2:9876"))
+    access = ClusterAccess(servers, 2, Credentials("writer", "s"), ClientTls())
     assert WriteOptions.parse(given | cluster) == replace(
         expected, cluster=ClusterOptions(access=access, retry_s=0)
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 from rocketpy.broker_core.client.access import ClusterAccess
 from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.net.client_tls import ClientTls
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.read_options import ReadOptions
@@ -71,3 +73,36 @@ def test_options_of_a_cluster_go_to_tasks() -> None:
 def test_one_of_the_two_places_is_asked_for() -> None:
     with pytest.raises(OptionError, match="or 'namesrvAddr' for a cluster"):
         parse(namesrvAddr=None)
+
+
+SECRET = "never-to-be-seen"
+
+
+def test_credentials_are_named_by_a_file_and_read_again_by_copies(tmp_path: Path) -> None:
+    file = tmp_path / "reader.yml"
+    file.touch(mode=0o600)
+    file.write_text(f"accessKey: reader\nsecretKey: {SECRET}\n")
+    parsed = parse(credentials=str(file), tls="on")
+    assert parsed.cluster is not None
+    access = parsed.cluster.access
+    assert access.credentials is not None
+    assert (access.credentials.secret_key, access.tls) == (SECRET, ClientTls())
+    packed = pickle.dumps(parsed)
+    assert SECRET.encode() not in packed
+    assert SECRET not in repr(parsed)
+    assert pickle.loads(packed) == parsed
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "words"),
+    [
+        ({"credentials": "/no/such/file"}, "credentials", "the file cannot be read"),
+        ({"tls": "/no/such/file"}, "tls", "the file cannot be read"),
+    ],
+)
+def test_a_way_in_that_is_not_there_is_told_before_the_query_starts(
+    options: dict[str, str], name: str, words: str
+) -> None:
+    with pytest.raises(OptionError, match=words) as told:
+        parse(**options)
+    assert told.value.option == name
