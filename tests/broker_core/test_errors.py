@@ -62,6 +62,13 @@ SAMPLES: dict[str, Any] = {
     "address": "127.0.0.1:9876",
     "instead": "give a folder",
     "members": 2,
+    "place": "reader.yml",
+    "problem": "secretKey is missing there",
+    "client": "10.0.0.1@4711#1",
+    "client_id": "10.0.0.1@4711#1",
+    "timeout_s": 3.0,
+    "queue": "orders/broker-a/0",
+    "thread": "rocketpy-client",
 }
 BASES = {"NameRefusedError", "RocketPyError", "StoreError", "UnknownNameError"}
 
