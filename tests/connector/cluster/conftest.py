@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.connector.cluster.places import KINDS, Place, running
 from tests.connector.cluster.queries import end_planning
-from tests.interop.cluster_addresses import has_only_loopback
 
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.connector.cluster import queues as cluster_queues
@@ -29,15 +28,9 @@ MakeTopic = Callable[..., tuple[str, list[MessageQueue]]]
 def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
-    """A folder, a cluster of two brokers of ours, a cluster of one broker of Apache's.
-
-    Those of 4.9.7 listen on all addresses, and need a network of their own:
-    `unshare -rn sh -c 'ip link set lo up && .venv/bin/python -m pytest …'`.
-    """
+    """A folder, a cluster of two brokers of ours, a cluster of one broker of Apache's."""
     if request.param.startswith("apache"):
         require_apache()
-    if request.param == "apache 4.9.7" and not has_only_loopback():
-        pytest.skip("Apache's brokers 4.9.7 need a network namespace of their own")
     with running(str(request.param), tmp_path_factory.mktemp("place") / "store") as found:
         yield found
 
