@@ -2,7 +2,7 @@
 
 A message may be sent alone, or with others of its queue in one batch. Batches carry neither
 delays nor compressed bodies, as with Apache's producer; an empty message can be sent in a batch
-only, so a lonely one is a batch of one.
+only, so a lonely one is a batch of one, and may neither wait nor be a half message.
 """
 
 from __future__ import annotations
@@ -99,6 +99,10 @@ class WrittenMessage:
             raise MessageRefusedError(
                 "body",
                 f"{len(draft.body)} bytes are more than the {most_bytes} that a broker takes",
+            )
+        if not draft.body and (draft.is_waiting or draft.sys_flag):
+            raise MessageRefusedError(
+                "body", "is empty; brokers take no such message with a delay or in a transaction"
             )
         return cls(draft, named[UNIQ_KEY], properties)
 

@@ -72,6 +72,7 @@ class _Parcel:
     messages: list[WrittenMessage]
     select: Selector | None = None
     code: RequestCode | None = None  # of a reply it is another one
+    on_try: Callable[[str], None] | None = None  # gets the unique key of each try, a new one then
 
     @property
     def draft(self) -> MessageDraft:
@@ -126,8 +127,11 @@ class AsyncProducer:
         *,
         select: Selector | None = None,
         code: RequestCode | None = None,
+        on_try: Callable[[str], None] | None = None,
     ) -> SendReceipt:
         """Send one message; a reply has a code of its own.
+
+        With `on_try` each try has a unique key of its own; it gets the key before the try leaves.
 
         Raises:
             TopicNotFoundError, QueueNotFoundError, MessageRefusedError: nothing was sent.
@@ -135,7 +139,7 @@ class AsyncProducer:
             ServerUnreachableError: no answer came; it may be stored nevertheless.
             ServerRefusedError: the broker did not take it.
         """
-        parcel = _Parcel([self._written(topic, draft)], select, code)
+        parcel = _Parcel([self._written(topic, draft)], select, code, on_try)
         return (await self._deliver(topic, parcel))[0]
 
     async def begin(
@@ -218,6 +222,9 @@ class AsyncProducer:
             queue = self._choose(topic, await self._writable(topic), parcel, failed_on)
             if queue.broker == failed_on:
                 await asyncio.sleep(_PAUSE_S)
+            if parcel.on_try is not None:
+                parcel.messages = [self._written(topic, parcel.draft)]
+                parcel.on_try(parcel.messages[0].uniq_key)
             try:
                 return await self._once(queue, parcel, stored, number)
             except (ServerUnreachableError, NoBrokerError, ServerRefusedError) as error:

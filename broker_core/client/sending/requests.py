@@ -101,7 +101,8 @@ class Requests:
         """Send the reply to a request that was consumed.
 
         Raises:
-            MessageRefusedError: it is no request, so that nobody waits for a reply.
+            MessageRefusedError: it is no request, so that nobody waits for a reply; or the reply
+                is empty, which brokers do not take.
             ServerRefusedError: who asked is not connected to the broker any more.
         """
         asked = request.properties
@@ -111,6 +112,8 @@ class Requests:
         if not (cluster and number and client):
             reason = f"it has no {CLUSTER}, {CORRELATION_ID} and {REPLY_TO_CLIENT}"
             raise MessageRefusedError(f"message {request.msg_id}", f"it is no request: {reason}")
+        if not body:
+            raise MessageRefusedError("a reply", "its body is empty, which brokers do not take")
         properties = {
             MESSAGE_TYPE: _REPLY,
             CORRELATION_ID: number,

@@ -5,13 +5,17 @@ X1  A half message is stored first; nobody sees it. Then its sender does its wor
 X2  A transaction whose end the broker does not hear of is asked for: of any client of the same
     group, by a function that looks whether the work was done (the checker).
 X3  The end is told once. Told twice, a commit could store the message twice.
+X4  A half message whose answer was lost may be stored, and so is the one sent in its place. Each
+    has a unique key of its own; who sent them rolls back all but the last without asking its
+    checker, which would commit both. Another process of the group does not know of them.
+X5  No checker is asked for a transaction that has not begun yet, or that could not begin.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 
@@ -42,6 +46,7 @@ log = logging.getLogger(__name__)
 Checker = Callable[[ReceivedMessage], "bool | Awaitable[bool | None] | None"]
 _SAFE = "SEND_OK"
 _CHECKS_AT_ONCE = 4
+_MOST_UNUSED = 10_000  # brokers ask for a half message within minutes
 _OUTCOMES: Mapping[bool | None, int] = {
     None: 0,
     True: int(SysFlag.TRANSACTION_COMMIT),
@@ -55,6 +60,8 @@ class ProducerTransactions:
     def __init__(self, producer: AsyncProducer, checker: Checker | None = None) -> None:
         self._producer, self._checker = producer, checker
         self._threads = HandlerThreads("rocketpy-checker", _CHECKS_AT_ONCE)
+        # Of half messages without a transaction: unique key to outcome. None: it is being sent.
+        self._unused: dict[str, bool | None] = {}
         producer.session.register(self)
 
     def groups(self) -> ClientGroups:
@@ -87,7 +94,18 @@ class ProducerTransactions:
         properties = {**draft.properties, TRANSACTION_PREPARED: "true", PRODUCER_GROUP: group}
         sys_flag = int(SysFlag.TRANSACTION_PREPARED)
         half = replace(draft, properties=properties, sys_flag=sys_flag)
-        receipt = await self._producer.send(topic, half, select=select)
+        tried: list[str] = []
+
+        def note(uniq_key: str) -> None:
+            tried.append(uniq_key)
+            self._unused[uniq_key] = None
+
+        try:
+            receipt = await self._producer.send(topic, half, select=select, on_try=note)
+            tried = [key for key in tried if key != receipt.uniq_key]
+            self._unused.pop(receipt.uniq_key, None)
+        finally:
+            self._give_up(tried)
         if receipt.status != _SAFE:
             await self.end(receipt, False)
             reason = f"its half message is not safe there ({receipt.status}), so it is rolled back"
@@ -122,13 +140,22 @@ class ProducerTransactions:
             return False
         return True
 
+    def _give_up(self, uniq_keys: Sequence[str]) -> None:
+        self._unused.update(dict.fromkeys(uniq_keys, False))
+        while len(self._unused) > _MOST_UNUSED:
+            del self._unused[next(iter(self._unused))]
+
     async def _check(self, request: ServerRequest) -> Reply | None:
         asked = CheckTransactionState.decode(request.command.fields)
         queue = MessageQueue(asked.topic or "", asked.bname or "", 0)
         (half,) = read_messages(request.command.body, queue)
         if half.properties.get(PRODUCER_GROUP) != self._producer.settings.group:
             return None
-        if self._checker is None:
+        if half.msg_id in self._unused:
+            outcome = self._unused[half.msg_id]
+        elif self._checker is not None:
+            outcome = await self._outcome(self._checker, half)
+        else:
             log.warning("a broker asks for the transaction %s: connect with a checker", half.msg_id)
             return None
         answer = EndTransaction(
@@ -136,7 +163,7 @@ class ProducerTransactions:
             topic=half.topic,
             tran_state_table_offset=asked.tran_state_table_offset,
             commit_log_offset=asked.commit_log_offset,
-            commit_or_rollback=_OUTCOMES[await self._outcome(self._checker, half)],
+            commit_or_rollback=_OUTCOMES[outcome],
             msg_id=half.msg_id,
             transaction_id=asked.transaction_id,
             from_transaction_check=True,

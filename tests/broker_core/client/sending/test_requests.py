@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def test_without_a_reply_the_error_says_so(fresh: LocalBroker) -> None:
         mq.send("t", b"x")
 
 
-def test_a_message_that_is_no_request_cannot_be_replied_to(fresh: LocalBroker) -> None:
+def test_no_reply_is_sent_to_what_is_no_request_and_none_without_a_body(fresh: LocalBroker) -> None:
     async def work() -> None:
         async with rocketpy.aio.connect(fresh.namesrv_addr) as mq:
             message = ReceivedMessage(
@@ -84,6 +85,9 @@ def test_a_message_that_is_no_request_cannot_be_replied_to(fresh: LocalBroker) -
             )
             with pytest.raises(errors.MessageRefusedError, match="no request"):
                 await mq.reply(message, b"y")
+            asked = {"CLUSTER": "c", "CORRELATION_ID": "1", "REPLY_TO_CLIENT": "me"}
+            with pytest.raises(errors.MessageRefusedError, match="its body is empty"):
+                await mq.reply(replace(message, properties=asked), b"")
 
     run(work())
 

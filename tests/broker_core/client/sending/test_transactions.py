@@ -99,6 +99,32 @@ def test_a_lost_end_is_made_up_for_by_a_check(fresh: LocalBroker) -> None:
     assert len(checks.asked) == 1
 
 
+def test_a_half_message_whose_answer_was_lost_is_rolled_back_unasked(fresh: LocalBroker) -> None:
+    checks = Checks(True)
+    with rocketpy.connect(fresh.namesrv_addr, group="shop", checker=checks, timeout_s=0.5) as mq:
+        with fresh.faults.lose_answer("SEND_MESSAGE_V2") as lost, mq.transaction("t", b"x"):
+            assert lost.happened == 1
+        with mq.transaction("t", b"later") as transaction:
+            transaction.leave_open()
+        until_stored(fresh, [b"later", b"x"])  # half messages are asked for in their order
+    assert {each.body for each in checks.asked} == {b"later"}
+
+
+def test_a_transaction_that_could_not_begin_is_rolled_back_unasked(fresh: LocalBroker) -> None:
+    checks = Checks(True)
+    with rocketpy.connect(fresh.namesrv_addr, group="shop", checker=checks, timeout_s=0.5) as mq:
+        with (
+            fresh.faults.lose_answer("SEND_MESSAGE_V2", times=None),
+            pytest.raises(errors.ServerUnreachableError),
+            mq.transaction("t", b"x"),
+        ):
+            pytest.fail("the block must not run")
+        with mq.transaction("t", b"later") as transaction:
+            transaction.leave_open()
+        until_stored(fresh, [b"later"])
+    assert {each.body for each in checks.asked} == {b"later"}
+
+
 def test_another_client_of_the_group_is_asked_when_the_first_is_gone(fresh: LocalBroker) -> None:
     with (
         rocketpy.connect(fresh.namesrv_addr, group="shop") as first,
@@ -159,6 +185,16 @@ def test_a_transaction_that_is_to_wait_is_refused(fresh: LocalBroker) -> None:
         mq.transaction("t", b"x", delay_level=1),
     ):
         pass
+
+
+def test_an_empty_half_message_is_refused_and_not_sent_as_a_plain_one(fresh: LocalBroker) -> None:
+    with (
+        rocketpy.connect(fresh.namesrv_addr) as mq,
+        pytest.raises(errors.MessageRefusedError, match="body: is empty"),
+        mq.transaction("t", b""),
+    ):
+        pass
+    assert bodies(fresh, "t") == []
 
 
 def test_a_half_message_that_is_not_safe_begins_no_transaction() -> None:
