@@ -4,6 +4,8 @@ H1  A queue is taken up at the group's offset; in order only after its broker lo
 H2  A queue is handed over in this order: nothing more is handed out, in order the handler that has
     something of it ends, the offset is committed, the lock is released.
 H3  A queue that is being handed over is not taken up again before that is over.
+H4  A lock that ran out (a process that was stopped for a while, a broker out of reach) may have
+    been another's: once it is ours again, the queue is read on where the group is by then.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class HeldQueues:
             reader.process.is_paused = True
             self._leaving[reader.queue] = reader
             log.info("%s: %s goes to another", self._terms.group, reader.queue)
-        busy = [each for each in lost if self._terms.is_orderly and each.process.out]
+        busy = [each for each in lost if self._terms.is_orderly and each.out]
         await self._hand_over([each for each in lost if each not in busy])
         for reader in busy:
             work = self._hand_over_when_idle(reader)
@@ -151,10 +153,24 @@ class HeldQueues:
         held = self.readers | self._leaving
         locked = await self._lock(held)
         for queue, reader in held.items():
-            if queue in locked:
+            if queue in locked and (reader.is_locked(now_s) or await self._catch_up(reader)):
                 reader.locked_s = now_s
                 reader.note_done()
                 self._arrived(reader)
+
+    async def _catch_up(self, reader: QueuePuller) -> bool:
+        """Go on where the group is, if another has read on; return whether that is known."""
+        try:
+            committed = await self._keeping.committed(reader.queue)
+        except RocketPyError as error:
+            log.warning("%s is not read for the moment: %s", reader.queue, error)
+            return False
+        if committed is not None and committed > reader.process.position:
+            log.warning(
+                "%s: another has read %s up to %d", self._terms.group, reader.queue, committed
+            )
+            reader.restart(committed)
+        return True
 
     async def reset(self, offsets: dict[MessageQueue, int]) -> None:
         """Read queues of ours from other offsets on, and commit these."""

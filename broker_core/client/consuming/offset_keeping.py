@@ -1,7 +1,8 @@
 """Where a group's offsets are kept: with the brokers, or in a file of this client.
 
 K1  A group that has an offset goes on there; otherwise start.py says where it begins.
-K2  Only what changed is committed.
+K2  Only what changed is committed, and once a minute all: brokers save offsets every few seconds,
+    so one that was killed goes back by as much.
 K3  A commit begins after the one before it was answered. Brokers handle the requests of a client in
     several threads: of two on their way, the older might win. That is why pulls carry no commits,
     unlike those of Apache's clients: a pull may be handled after the last commit of a queue.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from rocketpy.broker_core.client.consuming.local_offsets import LocalOffsets
@@ -25,6 +27,8 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 
 log = logging.getLogger(__name__)
+
+_ALL_EVERY_S = 60.0
 
 
 class OffsetKeeping(Protocol):
@@ -59,9 +63,12 @@ async def start_of(
 class RemoteOffsets:
     """Offsets with the brokers, for all clients of a group."""
 
-    def __init__(self, group: str, calls: QueueCalls) -> None:
-        self._group, self._calls = group, calls
+    def __init__(
+        self, group: str, calls: QueueCalls, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._group, self._calls, self._clock = group, calls, clock
         self._known: dict[MessageQueue, int] = {}
+        self._all_s = clock()  # when all was told last
         self._last: asyncio.Future[list[MessageQueue]] | None = None
 
     async def committed(self, queue: MessageQueue) -> int | None:
@@ -82,6 +89,9 @@ class RemoteOffsets:
     ) -> list[MessageQueue]:
         if last is not None:
             await asyncio.wait([last])
+        if self._clock() - self._all_s >= _ALL_EVERY_S:
+            self._known.clear()
+            self._all_s = self._clock()
         changed = {queue: each for queue, each in offsets.items() if self._known.get(queue) != each}
         by_broker: dict[str, list[MessageQueue]] = {}
         for queue in changed:

@@ -179,7 +179,7 @@ class PushConsumer:
             reader, _ = self._ready.popitem(last=False)
             now_s = time.monotonic()
             process = reader.process
-            taken = process.take(most, now_s) if reader.is_locked(now_s) else []
+            taken = reader.take(most, now_s)
             if taken:
                 self._ready[reader] = None
                 self._running += 1

@@ -22,6 +22,7 @@ from rocketpy.broker_core.client.consuming.pulls import (
     PullAnswer,
     pull_answer,
 )
+from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.consuming.terms import GroupTerms
 from rocketpy.broker_core.client.directory import MASTER
 from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
@@ -54,6 +55,7 @@ class QueuePuller:
         self.queue: MessageQueue = process.queue
         self.process = process
         self.locked_s: float | None = None  # when the broker last said that the queue is ours
+        self._replaced: list[ProcessQueue] = []  # of which handlers may still have messages
         self._broker_id = MASTER
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -90,15 +92,28 @@ class QueuePuller:
             return True
         return self.locked_s is not None and now_s - self.locked_s < LOCK_LIFE_S
 
+    @property
+    def out(self) -> int:
+        """How many messages are handed out, those of before a restart included."""
+        self._replaced = [each for each in self._replaced if each.out]
+        return sum(each.out for each in (self.process, *self._replaced))
+
+    def take(self, most: int, now_s: float) -> list[ReceivedMessage]:
+        """Hand out messages; in order none beside what was handed out before a restart."""
+        if not self.is_locked(now_s) or (self._terms.is_orderly and self.out):
+            return []
+        return self.process.take(most, now_s)
+
     async def wait_until_idle(self) -> None:
         """Wait until nothing is handed out."""
-        while self.process.out:
+        while self.out:
             self._changed.clear()
             await self._changed.wait()
 
     def _replace(self, queue_offset: int) -> None:
         old = self.process
         old.drop()
+        self._replaced.append(old)
         self.process = ProcessQueue(
             self.queue, queue_offset, limits=old.limits, is_orderly=old.is_orderly
         )

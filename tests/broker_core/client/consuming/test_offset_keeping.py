@@ -97,6 +97,26 @@ def test_what_did_not_change_is_not_told_again_until_the_offset_is_asked_for(
     asyncio.run(scenario())
 
 
+def test_after_a_minute_all_is_told_again_as_a_broker_may_have_forgotten(
+    servers: LocalBroker,
+) -> None:
+    make_topic(servers)
+    make_group(servers)
+    now_s = [0.0]
+
+    async def scenario() -> None:
+        async with Session(servers.namesrv_addr) as session:
+            calls = CountingCalls(session)
+            keeping = RemoteOffsets(GROUP, calls, clock=lambda: now_s[-1])
+            positions = dict.fromkeys(await queues_of(session), 5)
+            for later_s in (0.0, 59.0, 60.0, 61.0):
+                now_s.append(later_s)
+                await keeping.commit(positions)
+            assert calls.asked == 8
+
+    asyncio.run(scenario())
+
+
 def test_queues_of_a_broker_that_is_gone_are_told_apart(servers: LocalBroker) -> None:
     make_topic(servers)
     make_group(servers)
