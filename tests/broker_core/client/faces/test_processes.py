@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -126,7 +127,7 @@ mq.close()
             it.stdin.write("go\n")
             it.stdin.flush()
             while not fault.happened:
-                pass
+                time.sleep(0.02)
             os.kill(it.pid, signal.SIGINT)
             out, problems = it.communicate(timeout=60)
     assert (it.returncode, out, problems) == (0, "interrupted\nSEND_OK\n", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -39,7 +40,7 @@ class Checks:
 
 def until_stored(servers: LocalBroker, expected: list[bytes]) -> None:
     while bodies(servers, "t") != expected:
-        pass
+        time.sleep(0.02)
 
 
 def test_a_message_is_there_when_the_block_has_ended_and_not_before(fresh: LocalBroker) -> None:
