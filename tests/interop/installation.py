@@ -4,6 +4,9 @@ The folder is `ROCKETPY_MAVEN_CACHE` or `~/.cache/rocketpy/apache-rocketmq-5.5.0
 line lies beside it. Jars are fetched once (a stamp named after the pom's hash says that all are
 there), sources are compiled once per state. A file lock keeps two test runs from filling a folder
 together.
+
+The class path of 5.5.0 has the jars first, so that JVMs can take their classes from an archive:
+see class_archive.py.
 """
 
 from __future__ import annotations
@@ -14,10 +17,13 @@ import hashlib
 import os
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tests.interop import class_archive
 
 HERE = Path(__file__).parent
 JAVA = HERE / "java"
@@ -35,15 +41,19 @@ class Installation:
 
     jars: Path
     tool: Path
+    first: Path | None = None  # the jar that goes before all
 
     @property
     def class_path(self) -> str:
-        """The class path: our logging configuration goes before the ones inside the jars."""
-        return os.pathsep.join([str(HERE), str(self.tool), f"{self.jars}/*"])
+        """The class path: our settings of logs go before those inside the jars."""
+        if self.first is None:
+            return os.pathsep.join([str(HERE), str(self.tool), f"{self.jars}/*"])
+        jars = map(str, sorted(self.jars.glob("*.jar")))
+        return os.pathsep.join([str(self.first), *jars, str(self.tool)])
 
     def with_classes(self, classes: Path) -> Installation:
-        """Return the same jars with the classes of another folder before them."""
-        return Installation(jars=self.jars, tool=classes)
+        """Return the same jars with the classes of another folder."""
+        return replace(self, tool=classes)
 
 
 def missing_commands() -> list[str]:
@@ -63,7 +73,10 @@ def install() -> Installation:
     with _locked(cache / ".lock"):
         jars = _fetch_jars(cache, HERE / "pom.xml")
         tools = _compile(cache, _sources(HERE), name="tools")
-        return Installation(jars=jars, tool=tools)
+        first = _jar_of_settings(cache)
+        installation = Installation(jars=jars, tool=tools, first=first)
+        class_archive.make(installation.class_path)
+        return installation
 
 
 @functools.cache
@@ -139,6 +152,17 @@ def _fetch_jars(cache: Path, pom: Path) -> Path:
         )
         stamp.touch()
     return jars
+
+
+def _jar_of_settings(cache: Path) -> Path:
+    """Return a jar with our settings of logs: with a folder there could be no archive."""
+    settings = HERE / "rmq.logback.xml"
+    jar = cache / f"settings-{_digest([settings, HERE / 'pom.xml'])}.jar"
+    if not jar.exists():
+        with zipfile.ZipFile(jar.with_suffix(".new"), "w") as unfinished:
+            unfinished.write(settings, settings.name)
+        jar.with_suffix(".new").rename(jar)
+    return jar
 
 
 def _sources(folder: Path) -> list[Path]:

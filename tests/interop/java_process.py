@@ -27,6 +27,11 @@ OPENED_PACKAGES = (
 )
 
 
+def archive_of(class_path: str) -> Path:
+    """Return where an archive of classes lies, if one was made: beside the first jar."""
+    return Path(class_path.partition(os.pathsep)[0]).with_suffix(".jsa")
+
+
 def java_command(
     main_class: str, *arguments: str, class_path: str, home: Path, options: Sequence[str] = ()
 ) -> list[str]:
@@ -34,8 +39,10 @@ def java_command(
 
     `options` are more words for the JVM; they come after ours and win over them.
     """
+    archive = archive_of(class_path)
+    classes = [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"] if archive.exists() else []
     return [
-        *("java", "-Xms128m", "-Xmx512m", *QUICK_START, *OPENED_PACKAGES),
+        *("java", "-Xms128m", "-Xmx512m", *QUICK_START, *OPENED_PACKAGES, *classes),
         *(f"-Duser.home={home}", "-Djava.net.preferIPv4Stack=true", "-Dfile.encoding=UTF-8"),
         "-Dtls.server.mode=disabled",  # else each server makes itself a key: seconds
         *options,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +24,8 @@ from tests.project.shell_block import Shell, commands_of
 
 MOST_NOT_RUN = 4
 BLOCKS = [block for page in pages() for block in blocks_of(page)]
-RUNNABLE = [page for page in pages() if program_of(page)]
+# test_wheel.py runs that of the README, as somebody would who has just come.
+RUNNABLE = [page for page in pages() if program_of(page) and page != ROOT / "README.md"]
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +39,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
 def test_every_block_runs_and_shows_what_it_says(page: Path, process: PageProcess) -> None:
-    printed = process.run(page)
-    if page == ROOT / "README.md":
-        found = re.fullmatch(r"1000 bills; billing has read up to (\{.*\})\n", printed[0])
-        assert found, printed
-        assert sum(ast.literal_eval(found[1]).values()) == 1000
+    process.run(page)
 
 
 def test_every_fence_says_what_it_is() -> None:
