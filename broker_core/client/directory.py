@@ -36,7 +36,7 @@ class Directory:
     def __init__(
         self, address: ClusterAddress, ask: Asking, *, changed: Callable[[], None]
     ) -> None:
-        """Ask nothing yet; `changed` is called when a route came."""
+        """Ask nothing yet; `changed` is called when a route came that is new or another one."""
         self._address, self._ask, self._changed = address, ask, changed
         self._servers = list(address.name_servers)  # the one that answered last comes first
         self._routes = RouteCache()
@@ -132,8 +132,10 @@ class Directory:
                 raise TopicNotFoundError(topic, await self._topics())
             return known
         found = TopicRoute.of(topic, TopicRouteData.decode(good(answer, self._name).body))
+        known = self._routes.last_known(topic)
         self._routes.put(found, _now_s())
-        self._changed()
+        if found != known:
+            self._changed()
         return found
 
     def _note_fetched(self, topic: str, done: asyncio.Task[TopicRoute]) -> None:

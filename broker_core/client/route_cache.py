@@ -4,7 +4,8 @@ T1  A route is due when it is 30 s old and its topic is in use; a suspected one 
 T2  What name servers do not tell any more is kept for a while: a broker that restarts takes its
     topics away for a moment, and those who send should wait for it, not fail.
 T3  A topic that nobody asks for any more is forgotten, and so are brokers without topics.
-T4  A topic that is needed and not known is asked for each 5 s.
+T4  A topic that is needed and not known is asked for each 5 s; one that is new, each 3 s for a
+    while: brokers make a topic one after the other, as that of a group's retries when it joins.
 
 Plain values, no I/O; times are seconds of a steady clock, handed in.
 """
@@ -21,6 +22,8 @@ FRESH_S = 30.0  # as Apache's client asks
 MISSING_S = 120.0  # as long as Apache's name server takes to notice that a broker is gone
 UNUSED_S = 600.0
 UNKNOWN_S = 5.0
+NEW_S = 3.0  # how often a new route is asked for
+NEW_FOR_S = 10.0
 
 
 @dataclass(slots=True)
@@ -29,7 +32,12 @@ class _Kept:
     told_s: float  # when a name server said so
     asked_s: float  # when it was last asked for, with or without success
     used_s: float
+    first_s: float  # when it came for the first time
     is_suspect: bool = False
+
+    def due_after_s(self, now_s: float) -> float:
+        """Return how long after it was asked for it is asked for again."""
+        return NEW_S if now_s - self.first_s < NEW_FOR_S else FRESH_S
 
 
 class RouteCache:
@@ -56,8 +64,8 @@ class RouteCache:
     def put(self, route: TopicRoute, now_s: float) -> None:
         """Keep what a name server told now."""
         known = self._kept.get(route.topic)
-        used_s = now_s if known is None else known.used_s
-        self._kept[route.topic] = _Kept(route, now_s, now_s, used_s)
+        used_s, first_s = (now_s, now_s) if known is None else (known.used_s, known.first_s)
+        self._kept[route.topic] = _Kept(route, now_s, now_s, used_s, first_s)
         self._unknown.pop(route.topic, None)
         self._find_brokers()
 
@@ -103,7 +111,11 @@ class RouteCache:
             del self._kept[topic]
         if unused:
             self._find_brokers()
-        old = [topic for topic, kept in self._kept.items() if now_s - kept.asked_s >= FRESH_S]
+        old = [
+            topic
+            for topic, kept in self._kept.items()
+            if now_s - kept.asked_s >= kept.due_after_s(now_s)
+        ]
         self._unknown = {each: at_s for each, at_s in self._unknown.items() if each in in_use}
         return old + [
             topic

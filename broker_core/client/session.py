@@ -94,10 +94,11 @@ class Session:
         self._credentials = credentials
         self._caller = Caller(self, tls=tls, lost=self._note_lost)
         self._woken = asyncio.Event()
-        self._directory = Directory(address, self.ask_address, changed=self._woken.set)
+        self._directory = Directory(address, self.ask_address, changed=self._note_route)
         self._beats = HeartbeatTimes()
         self._parts: list[tuple[Part, Mapping[int, Answering]]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.route_listeners: set[Callable[[], None]] = set()  # called when a route has changed
         self.is_closed = False
         self.run(self._refresh_routes(), "refreshing of routes")
         self.run(self._send_beats(), "heartbeats")
@@ -292,6 +293,11 @@ class Session:
                 {name for each, _ in self._parts for name in each.topics()}
             )
             await asyncio.sleep(_LOOK_EVERY_S)
+
+    def _note_route(self) -> None:
+        self._woken.set()  # there may be brokers that have not heard of us
+        for listener in [*self.route_listeners]:
+            listener()
 
     async def _send_beats(self) -> None:
         while True:

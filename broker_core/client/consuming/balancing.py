@@ -1,7 +1,7 @@
 """Dividing the queues of a group among its clients, again and again.
 
 B1  Who reads what is counted every 20 s, and at once when a broker says that somebody joined or
-    left. What could not be done is tried again sooner.
+    left, or when a topic has other queues. What could not be done is tried again sooner.
 B2  While brokers or name servers do not answer, everything stays as it is.
 B3  What is lost is handed over before anything is taken up.
 """
@@ -62,7 +62,7 @@ class Balancer:
         return found
 
     def wake(self) -> None:
-        """Count again soon: somebody joined or left."""
+        """Count again soon: somebody joined or left, or queues came or went."""
         self._woken.set()
 
     def stop(self) -> None:

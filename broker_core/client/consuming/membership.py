@@ -100,6 +100,7 @@ class GroupClient:
         except BaseException:
             await self.leave(0)
             raise
+        self.session.route_listeners.add(self._balancer.wake)
         group = self.terms.group
         self._balancing = self.session.run(self._balancer.run(), f"balancing of {group}")
         self._tasks = [self.session.run(self.held.keep_committing(), f"commits of {group}")]
@@ -108,6 +109,7 @@ class GroupClient:
 
     async def leave(self, timeout_s: float) -> bool:
         """Hand all queues over and leave; return whether all handlers ended in time."""
+        self.session.route_listeners.discard(self._balancer.wake)
         self._balancer.stop()
         if self._balancing is not None:  # a queue that is handed over now is handed over wholly
             await asyncio.wait([self._balancing], timeout=_BALANCED_S)

@@ -44,6 +44,15 @@ def test_a_route_is_due_after_thirty_seconds() -> None:
     assert table.due((), 100 + FRESH_S) == ["t"]
 
 
+def test_a_new_route_is_due_sooner_for_a_while() -> None:
+    table, found = RouteCache(), []
+    for second in range(100, 175):
+        if second == 100 or table.due((), second):
+            found.append(second)
+            table.put(route("t"), second)
+    assert found == [100, 103, 106, 109, 139, 169]
+
+
 def test_a_topic_that_somebody_needs_is_due_at_once_and_never_forgotten() -> None:
     table = RouteCache()
     assert table.due(("t",), 0) == ["t"]
