@@ -143,7 +143,7 @@ class Writer:
         except BaseException:
             self._undo(state, work.starts)
             raise
-        self._publish(state, TailState(work.end, stored_ms), work.ends)
+        self.publish(state, TailState(work.end, stored_ms), work.ends)
         if work.puts_index:
             mark_indexed(parts, work.end)
         else:
@@ -184,10 +184,11 @@ class Writer:
             raise CorruptStoreError(files.files.folder, end - 1, reason)
         return end
 
-    def _publish(self, old: TailState, new: TailState, ends: Mapping[QueueKey, QueueEnd]) -> None:
+    def publish(self, old: TailState, new: TailState, ends: Mapping[QueueKey, QueueEnd]) -> None:
         """Let all processes see an append: the log's new end, and where it left its queues.
 
         What is remembered here counts only once all of it is, as an interrupt may come between.
+        Hold the store's lock.
         """
         self._seen_end = -1
         before = self._parts.tail.end_bytes()

@@ -9,7 +9,7 @@ so the memory this needs does not grow with the batch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from rocketpy.broker_core.storage.batches.staging import StagedChunk, staged_chu
 from rocketpy.broker_core.storage.dispatch import Dispatch
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.parts import StoreParts
-from rocketpy.broker_core.storage.queue_ends import QueueKey
+from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import Writer, store_time
 
@@ -164,16 +164,20 @@ class BatchCommit:
         assert ledger.pending is not None
         begin = ledger.pending.begin
         write_ledger(self.parts.root, ledger.without_pending(is_in_log=True), self.parts.disk)
-        placing = _Placing(self, TailState(begin, self._stored_ms))
+        before, ends = TailState(begin, self._stored_ms), dict[QueueKey, QueueEnd]()
+        placing = _Placing(self, before)
         for chunk in staged_chunks(self.batch.files, with_records=False):
-            self._dispatch(chunk, *placing.place(chunk)[:2])
-        self.parts.tail.write(TailState(end, self._stored_ms))
+            ends |= self._dispatch(chunk, *placing.place(chunk)[:2])
+        self.writer.publish(before, TailState(end, self._stored_ms), ends)
         mark_indexed(self.parts, end)
         self.parts.tail.write_flushed(end)
         self.parts.tail.write_intent(None)
         self.parts.growth.tell(end)
 
-    def _dispatch(self, chunk: StagedChunk, queue_offsets: Ints, physical_offsets: Ints) -> None:
+    def _dispatch(
+        self, chunk: StagedChunk, queue_offsets: Ints, physical_offsets: Ints
+    ) -> Mapping[QueueKey, QueueEnd]:
+        """Give all targets the entries of a chunk; return where its queues end now."""
         rows = len(chunk.rows)
         dispatch = Dispatch(
             topic=chunk.topic,
@@ -193,6 +197,7 @@ class BatchCommit:
         ends = last_of_each(chunk.topic, dispatch.queue_ids, queue_offsets, physical_offsets)
         for key, end in ends.items():
             self.writer.queues.after_writing(key, firsts[key[1]][0], end)
+        return ends
 
     def queue_start(self, queue: QueueKey, state: TailState) -> int:
         """Return the first offset of a queue that this batch takes."""

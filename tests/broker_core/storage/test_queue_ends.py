@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import rocketpy
+from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.queue_ends import (
     NotedEnds,
@@ -82,3 +84,24 @@ def test_a_sample_has_no_end_that_is_too_high(store: rocketpy.Store) -> None:
     assert set(sampled) == {("wide", 0), ("wide", 1), ("wide", 2)}
     for (topic, queue_id), end in sampled.items():
         assert end.next_offset <= store.queues(topic)[queue_id][1]
+
+
+def test_batches_of_our_own_are_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stretches: list[int] = []
+    read_step = QueueEnds._read_step
+
+    def counted(ends: QueueEnds) -> bool:
+        stretches.extend(start for start, _ in ends._unread)
+        return read_step(ends)
+
+    clock = ManualClock(1_000_000)
+    with rocketpy.open(path, clock=clock) as store:
+        store.create_topic("t", 2)
+        waiting = {"body": [f"{number}" * 50 for number in range(100)], "delay_level": [1] * 100}
+        store.append("t", pa.table(waiting))
+        clock.advance(10_000)
+        monkeypatch.setattr(QueueEnds, "_read_step", counted)
+        assert store.deliver_due() == 100
+        receipt = store.send("t", "one more", queue_id=0)
+        assert list(store.verify()) == []
+    assert (stretches, receipt.queue_offset) == ([], 50)
