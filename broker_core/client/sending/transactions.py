@@ -12,7 +12,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
 from types import TracebackType
 
 from rocketpy.broker_core.client.commands import command_of
@@ -86,7 +85,7 @@ class ProducerTransactions:
         group = self._producer.settings.group
         properties = {**draft.properties, TRANSACTION_PREPARED: "true", PRODUCER_GROUP: group}
         sys_flag = int(SysFlag.TRANSACTION_PREPARED)
-        half = replace(draft, properties=properties, sys_flag=sys_flag)
+        half = draft._replace(properties=properties, sys_flag=sys_flag)
         receipt = await self._producer.send(topic, half, select=select)
         if receipt.status != _SAFE:
             await self.end(receipt, False)
