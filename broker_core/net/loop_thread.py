@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -72,8 +73,9 @@ class _Call(Generic[_Result]):
         return self._task.result()
 
     def cancel(self) -> None:
-        """Have it cancelled."""
-        self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
+        """Have it cancelled, unless the loop has ended."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
 
     def _start(self) -> None:
         self._task = self._loop.create_task(self._work)
