@@ -35,7 +35,7 @@ class FrameReader:
             if len(self._kept) < self._wanted:  # to look each time would take long
                 return []
             whole = self._kept
-        view, at, frames = memoryview(whole), 0, list[memoryview]()
+        view, at, frames = memoryview(whole).toreadonly(), 0, list[memoryview]()
         while True:
             self._wanted = LENGTH.size
             if len(whole) - at < LENGTH.size:
