@@ -86,6 +86,9 @@ def message_drafts(messages: Sequence[MessageLike]) -> list[MessageDraft]:
     """
     found = []
     for number, message in enumerate(messages):
+        if type(message) is bytes:  # most are, and there is nothing to check
+            found.append(MessageDraft(message))
+            continue
         if not isinstance(message, Mapping):
             found.append(message_draft(message))
             continue
