@@ -20,6 +20,8 @@ import pyarrow as pa
 import rebalance
 import store
 import whole_store
+from client import side_by_side as client
+from cluster import side_by_side as cluster
 from measure import Figure
 from rich.console import Console
 from rich.table import Table
@@ -34,7 +36,7 @@ JOBS = {
     "backfill": backfill.figures,
     "whole": whole_store.figures,
 }
-PARTS = (*ON_ONE_CORE, "spark", *JOBS, "wire")
+PARTS = (*ON_ONE_CORE, "spark", *JOBS, "wire", "cluster", "client")
 
 
 def main() -> None:
@@ -53,6 +55,10 @@ def main() -> None:
     figures += _measured(JOBS, arguments.parts, console)
     if "wire" in arguments.parts:
         figures += wire.measure(console, quick=arguments.quick)
+    if "cluster" in arguments.parts:
+        figures += cluster.measure(console, quick=arguments.quick)
+    if "client" in arguments.parts:
+        figures += client.measure(console, quick=arguments.quick)
     table = Table(title=f"rocketpy, Python {platform.python_version()}")
     for heading in ("what", "measured", "unit", "aim"):
         table.add_column(heading, justify="right" if heading == "measured" else "left")
@@ -77,8 +83,8 @@ def _arguments() -> argparse.Namespace:
         "--sections", nargs="+", choices=side_by_side.SECTIONS, default=[*side_by_side.SECTIONS]
     )
     spark.add_argument("--json", type=Path, help="a file for the figures")
-    of_wire = parser.add_argument_group("of the part wire")
-    of_wire.add_argument("--quick", action="store_true", help="seconds, to see that all works")
+    others = parser.add_argument_group("of the parts wire, cluster and client")
+    others.add_argument("--quick", action="store_true", help="seconds, to see that all works")
     arguments = parser.parse_args()
     for part in arguments.parts:
         if part not in PARTS:

@@ -12,6 +12,7 @@ from rocketpy.spark_jobs.backfill import backfill
 from spark import messages
 from spark.contest import Contender, Line, contest
 from spark.kafka.clients import SETTINGS
+from spark.process_tree import Family
 from spark.workbench import Workbench
 
 SECTION = "into Delta"
@@ -50,7 +51,7 @@ def _kafka(bench: Workbench, name: str, settings: Mapping[str, str]) -> Contende
             for each, held in before.items():
                 bench.spark.conf.set(each, str(held))
 
-    return _contender(bench, f"Kafka {name}", run, table, on_kafka=True)
+    return _contender(bench, f"Kafka {name}", run, table, broker=bench.broker_family)
 
 
 def _rocketpy(bench: Workbench, name: str, settings: Mapping[str, object]) -> Contender:
@@ -64,7 +65,7 @@ def _rocketpy(bench: Workbench, name: str, settings: Mapping[str, object]) -> Co
 
 
 def _contender(
-    bench: Workbench, name: str, run: object, table: Path, *, on_kafka: bool = False
+    bench: Workbench, name: str, run: object, table: Path, *, broker: Family | None = None
 ) -> Contender:
     return Contender(
         name=name,
@@ -72,5 +73,5 @@ def _contender(
         run=run,  # type: ignore[arg-type]
         count=lambda: bench.spark.read.format("delta").load(str(table)).count(),
         expected=bench.rows,
-        on_kafka=on_kafka,
+        broker=broker,
     )

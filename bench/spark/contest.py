@@ -49,15 +49,15 @@ def nothing() -> None:
 class Contender:
     """One way to do it. Only `run` is timed.
 
-    `count` says how many rows the last run moved; `expected` of them are right. `on_kafka` has
-    the broker's CPU counted.
+    `count` says how many rows the last run moved; `expected` of them are right. `broker` is the
+    process whose CPU counts, too.
     """
 
     name: str
     run: Callable[[], object]
     count: Callable[[], int]
     expected: int
-    on_kafka: bool = False
+    broker: Family | None = None
     prepare: Callable[[], None] = nothing
     clean: Callable[[], None] = nothing
 
@@ -69,27 +69,26 @@ class Contender:
 
 @dataclass(frozen=True)
 class Meter:
-    """Measures work that happens in Spark's JVM, its Python workers and Kafka's broker."""
+    """Measures work that happens in Spark's JVM, its Python workers and a broker."""
 
     jvm: Family
-    broker: Family
 
     def measure(self, contender: Contender) -> Spent:
         """Run a contender once."""
         contender.prepare()
         time.sleep(PAUSE_S)
-        before = self._cpu_s()
+        before = self._cpu_s(contender.broker)
         start = time.perf_counter()
         contender.run()
         wall_s = time.perf_counter() - start
         time.sleep(PAUSE_S)
-        after = self._cpu_s()
+        after = self._cpu_s(contender.broker)
         contender.clean()
-        spent = Spent(wall_s, *(end - start for start, end in zip(before, after, strict=True)))
-        return spent if contender.on_kafka else spent._replace(broker_s=0.0)
+        return Spent(wall_s, *(end - start for start, end in zip(before, after, strict=True)))
 
-    def _cpu_s(self) -> tuple[float, float, float]:
-        return self.jvm.own_cpu_s(), self.jvm.children_cpu_s(), self.broker.own_cpu_s()
+    def _cpu_s(self, broker: Family | None) -> tuple[float, float, float]:
+        broker_s = broker.own_cpu_s() if broker is not None else 0.0
+        return self.jvm.own_cpu_s(), self.jvm.children_cpu_s(), broker_s
 
 
 @dataclass(frozen=True)

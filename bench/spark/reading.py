@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from spark import messages
 from spark.contest import Contender, Line, contest
 from spark.kafka.clients import SETTINGS
+from spark.process_tree import Family
 from spark.workbench import Workbench
 
 READING = "batch read"
@@ -35,23 +36,18 @@ def lines(bench: Workbench) -> list[Line]:
 
 
 def _readers(bench: Workbench) -> list[Contender]:
-    def kafka(name: str) -> Contender:
-        options, _ = SETTINGS[name]
-        frame = bench.kafka.read(messages.TOPIC, options)
-        return _reader(f"Kafka {name}", lambda: frame, bench.rows, on_kafka=True)
-
     def rocketpy(name: str, expected: int = bench.rows, **options: str) -> Contender:
-        return _reader(f"rocketpy {name}", lambda: bench.rocketpy(options), expected)
+        return reader(f"rocketpy {name}", lambda: bench.rocketpy(options), expected)
 
     def floor(name: str, **options: str) -> Contender:
         given = {**bench.floor(), **options}
-        return _reader(
+        return reader(
             f"floor {name}", bench.spark.read.format("floor").options(**given).load, bench.rows
         )
 
     return [
-        kafka("default"),
-        kafka("tuned"),
+        kafka(bench, "default"),
+        kafka(bench, "tuned"),
         rocketpy("7 columns", columns=SEVEN_COLUMNS),
         rocketpy("default columns"),
         rocketpy("body", columns="body"),
@@ -61,21 +57,29 @@ def _readers(bench: Workbench) -> list[Contender]:
             columns=SEVEN_COLUMNS,
             tags=messages.RARE_TAG,
         ),
-        _reader("Parquet", lambda: bench.spark.read.parquet(str(bench.archive)), bench.rows),
+        reader("Parquet", lambda: bench.spark.read.parquet(str(bench.archive)), bench.rows),
         floor("7 columns"),
         floor("body", columns="body"),
     ]
 
 
-def _reader(
-    name: str, load: Callable[[], DataFrame], expected: int, *, on_kafka: bool = False
+def kafka(bench: Workbench, name: str) -> Contender:
+    """Return the read of Kafka's connector, as it comes or tuned."""
+    options, _ = SETTINGS[name]
+    frame = bench.kafka.read(messages.TOPIC, options)
+    return reader(f"Kafka {name}", lambda: frame, bench.rows, broker=bench.broker_family)
+
+
+def reader(
+    name: str, load: Callable[[], DataFrame], expected: int, *, broker: Family | None = None
 ) -> Contender:
+    """Return a batch read that makes every row and keeps none."""
     return Contender(
         name=name,
         run=lambda: load().write.format("noop").mode("overwrite").save(),
         count=lambda: load().count(),
         expected=expected,
-        on_kafka=on_kafka,
+        broker=broker,
     )
 
 

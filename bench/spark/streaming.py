@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from spark import messages
 from spark.contest import Contender, Line, contest
 from spark.kafka.clients import SETTINGS
+from spark.process_tree import Family
 from spark.workbench import Workbench
 
 SECTION = "AvailableNow"
@@ -30,33 +31,40 @@ def lines(bench: Workbench) -> list[Line]:
 
     def python_source(format_: str, options: dict[str, str]) -> Contender:
         # A reader keeps what it was told last: each stream needs one of its own.
-        return _stream(
+        return stream(
             bench,
             f"{format_} 7 columns",
             lambda: bench.spark.readStream.format(format_).options(**options).load(),
         )
 
-    def kafka(name: str) -> Contender:
-        options = {**SETTINGS[name][0], "maxOffsetsPerTrigger": at_most}
-        return _stream(
-            bench,
-            f"Kafka {name}",
-            lambda: bench.kafka.stream(messages.TOPIC, options),
-            on_kafka=True,
-        )
-
     contenders = [
-        kafka("default"),
-        kafka("tuned"),
+        kafka(bench, "default"),
+        kafka(bench, "tuned"),
         python_source("rocketpy", rocketpy),
         python_source("floor", floor),
     ]
     return contest(SECTION, contenders, rows=bench.rows, meter=bench.meter, rounds=bench.rounds)
 
 
-def _stream(
-    bench: Workbench, name: str, load: Callable[[], DataFrame], *, on_kafka: bool = False
+def kafka(bench: Workbench, name: str, rows_per_batch: int = ROWS_PER_BATCH) -> Contender:
+    """Return the stream of Kafka's connector, as it comes or tuned."""
+    options = {**SETTINGS[name][0], "maxOffsetsPerTrigger": str(rows_per_batch)}
+    return stream(
+        bench,
+        f"Kafka {name}",
+        lambda: bench.kafka.stream(messages.TOPIC, options),
+        broker=bench.broker_family,
+    )
+
+
+def stream(
+    bench: Workbench,
+    name: str,
+    load: Callable[[], DataFrame],
+    *,
+    broker: Family | None = None,
 ) -> Contender:
+    """Return a stream that reads what is there, from the first message to the last."""
     moved = 0
     checkpoint = bench.folder / bench.new_name("checkpoint")
 
@@ -80,6 +88,6 @@ def _stream(
         run=run,
         count=lambda: moved,
         expected=bench.rows,
-        on_kafka=on_kafka,
+        broker=broker,
         clean=lambda: shutil.rmtree(checkpoint),
     )

@@ -36,6 +36,7 @@ class Workbench:
     spark: SparkSession
     kafka: KafkaClients
     broker: KafkaBroker
+    broker_family: Family  # Kafka's
     meter: Meter
     folder: Path
     rows: int
@@ -88,7 +89,8 @@ def workbench(rows: int, rounds: Rounds, *, delta: bool = False) -> Iterator[Wor
                 spark=spark,
                 kafka=KafkaClients(spark, broker.address),
                 broker=broker,
-                meter=Meter(Family(jvm_pid), Family(broker.pid)),
+                broker_family=Family(broker.pid),
+                meter=Meter(Family(jvm_pid)),
                 folder=folder,
                 rows=rows,
                 rounds=rounds,

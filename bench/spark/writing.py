@@ -18,17 +18,18 @@ PLAIN = ("body", "keys", "tags", "region")  # a map costs Spark more than they d
 def lines(bench: Workbench) -> list[Line]:
     """Return the lines of all sinks."""
     contenders = [
-        _kafka(bench, "default"),
-        _kafka(bench, "tuned"),
-        _rocketpy(bench, "property as a column", PLAIN),
-        _rocketpy(bench, "properties as a map", MAP),
+        kafka(bench, "default"),
+        kafka(bench, "tuned"),
+        folder(bench, "property as a column", PLAIN),
+        folder(bench, "properties as a map", MAP),
         _floor(bench, "property as a column", PLAIN),
         _floor(bench, "properties as a map", MAP),
     ]
     return contest(SECTION, contenders, rows=bench.rows, meter=bench.meter, rounds=bench.rounds)
 
 
-def _kafka(bench: Workbench, name: str) -> Contender:
+def kafka(bench: Workbench, name: str) -> Contender:
+    """Return the sink of Kafka's connector, as it comes or tuned."""
     given = bench.spark.read.parquet(str(bench.input))
     _, options = SETTINGS[name]
     topic = ""
@@ -44,12 +45,13 @@ def _kafka(bench: Workbench, name: str) -> Contender:
         run=lambda: bench.kafka.write(given, topic, options),
         count=lambda: bench.kafka.read(topic, {}).count(),
         expected=bench.rows,
-        on_kafka=True,
+        broker=bench.broker_family,
         clean=lambda: bench.kafka.delete_topic(topic),
     )
 
 
-def _rocketpy(bench: Workbench, name: str, columns: tuple[str, ...]) -> Contender:
+def folder(bench: Workbench, name: str, columns: tuple[str, ...]) -> Contender:
+    """Return our sink to the folder of a store."""
     given = bench.spark.read.parquet(str(bench.input)).select(*columns)
     path = bench.folder / bench.new_name("sink")
 

@@ -1,10 +1,10 @@
-"""Apache's Java client in a JVM of its own, told what to do: java/LoadClient.java."""
+"""A client in a process of its own, told what to do: Apache's Java client, or another one."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,32 +19,30 @@ LOG_TAIL_CHARACTERS = 4000
 
 
 class LoadClient:
-    """One JVM, started on entry and ended on exit."""
+    """One process, started when it is made and ended on exit; see java/LoadClient.java."""
 
-    def __init__(self, folder: Path) -> None:
-        self._log = folder / "load-client.log"
-        classes = compiled(sorted(SOURCES.glob("*.java")), name="bench")
-        command = java_command(
-            "LoadClient",
-            class_path=classes.class_path,
-            home=folder,
-            options=(*WARM_JVM, "-Drocketmq.client.logLevel=ERROR"),
-        )
-        with self._log.open("wb") as log:
+    def __init__(self, command: Sequence[str], *, log: Path) -> None:
+        self._log = log
+        with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=output,
                 text=True,
                 start_new_session=True,
             )
+
+    @property
+    def pid(self) -> int:
+        """The process to look at."""
+        return self._process.pid
 
     def do(self, *words: object, at_begin: Callable[[], object] = lambda: None) -> dict[str, Any]:
         """Have a task done and return its answer; `at_begin` is called when it begins to count.
 
         Raises:
-            RuntimeError: the JVM ended; shows the tail of what it said.
+            RuntimeError: the process ended; shows the tail of what it said.
         """
         assert self._process.stdin is not None
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
@@ -73,3 +71,15 @@ class LoadClient:
     ) -> None:
         self._process.kill()
         self._process.communicate()
+
+
+def java_client(folder: Path) -> LoadClient:
+    """Return Apache's Java client, in a JVM of its own."""
+    classes = compiled(sorted(SOURCES.glob("*.java")), name="bench")
+    command = java_command(
+        "LoadClient",
+        class_path=classes.class_path,
+        home=folder,
+        options=(*WARM_JVM, "-Drocketmq.client.logLevel=ERROR"),
+    )
+    return LoadClient(command, log=folder / "load-client.log")

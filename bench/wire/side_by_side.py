@@ -15,7 +15,7 @@ from rich.console import Console
 
 from wire import report, start_up
 from wire.cells import FULL, QUICK, Cell, Effort, measured, pull_cells, send_cells
-from wire.load_client import LoadClient
+from wire.load_client import LoadClient, java_client
 from wire.sides import APACHE, OURS, Side, running_sides
 
 KIB_PER_MIB = 1024
@@ -28,7 +28,7 @@ def measure(console: Console, *, quick: bool) -> list[Figure]:
     effort = QUICK if quick else FULL
     folder = Path(tempfile.mkdtemp(prefix="rocketpy-bench-wire-"))
     try:
-        with running_sides(folder, heap=effort.heap) as sides, LoadClient(folder) as client:
+        with running_sides(folder, heap=effort.heap) as sides, java_client(folder) as client:
             pulled = _pulled(console, client, sides, effort)
             memory = [(side, _memory_mib(side.pid)) for side in sides]
             cells = [*_sent(console, client, sides, effort), *pulled]

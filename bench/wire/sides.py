@@ -55,7 +55,7 @@ class Side:
 @contextmanager
 def running_sides(folder: Path, *, heap: str) -> Iterator[list[Side]]:
     """Start both; stop them when the block ends."""
-    with _apache(folder / "apache", heap=heap) as apache, _ours(folder / "ours") as ours:
+    with running_apache(folder / "apache", heap=heap) as apache, _ours(folder / "ours") as ours:
         yield [apache, ours]
 
 
@@ -75,7 +75,8 @@ def _ours(folder: Path) -> Iterator[Side]:
 
 
 @contextmanager
-def _apache(folder: Path, *, heap: str) -> Iterator[Side]:
+def running_apache(folder: Path, *, heap: str) -> Iterator[Side]:
+    """Start Apache's alone; stop it when the block ends."""
     folder.mkdir()
     name_server_port, port, ha_port = free_ports()
     address = f"{LOOPBACK}:{name_server_port}"

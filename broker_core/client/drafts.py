@@ -8,7 +8,7 @@ only, so a lonely one is a batch of one, and may neither wait nor be a half mess
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rocketpy.broker_core.codec.compression import deflate
 from rocketpy.broker_core.errors import MessageRefusedError
@@ -19,10 +19,10 @@ from rocketpy.broker_core.protocol.bodies.batches import join_batch
 
 MOST_PROPERTIES_BYTES = 32_767
 _BATCH_HEAD_BYTES = 22  # of a message in a batch, besides its body and its properties
+_NONE: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageDraft:
+class MessageDraft(NamedTuple):
     """A message before it is sent. `deliver_at_ms` is a time in ms since 1970.
 
     `sys_flag` says what is no property: that it is a half message.
@@ -31,7 +31,7 @@ class MessageDraft:
     body: bytes
     tags: str | None = None
     keys: str | Sequence[str] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = _NONE
     queue_id: int | None = None
     sharding_key: str | None = None
     flag: int = 0
@@ -74,13 +74,13 @@ class MessageDraft:
         return {name: str(value) for name, value in named.values()}
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenMessage:
-    """A message as its bytes go out."""
+class WrittenMessage(NamedTuple):
+    """A message as its bytes go out; `batch_bytes` is how much of a batch it takes."""
 
     draft: MessageDraft
     uniq_key: str
     properties: bytes
+    batch_bytes: int
 
     @classmethod
     def of(cls, draft: MessageDraft, most_bytes: int) -> WrittenMessage:
@@ -104,12 +104,8 @@ class WrittenMessage:
             raise MessageRefusedError(
                 "body", "is empty; brokers take no such message with a delay or in a transaction"
             )
-        return cls(draft, named[UNIQ_KEY], properties)
-
-    @property
-    def batch_bytes(self) -> int:
-        """How much of a batch it takes."""
-        return _BATCH_HEAD_BYTES + len(self.draft.body) + len(self.properties)
+        size = _BATCH_HEAD_BYTES + len(draft.body) + len(properties)
+        return cls(draft, named[UNIQ_KEY], properties, size)
 
     def stored(self, compress_over: int | None) -> tuple[bytes, int]:
         """Return the body as it is sent alone, and the sysFlag that says how."""

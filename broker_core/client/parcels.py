@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.drafts import WrittenMessage, batch_body
 from rocketpy.broker_core.client.errors import refusal
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import AUTO_CREATE_TOPIC
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.headers import HeaderForm
 from rocketpy.broker_core.protocol.requests.sending import SendMessage, SendMessageAnswer
 
 PRODUCER_GROUP = "rocketpy"
@@ -56,24 +57,34 @@ def send_command(
 ) -> RemotingCommand:
     """Return the request that sends messages to a queue; `stored` is of stored_form()."""
     first = messages[0]
-    is_batch = is_batched(messages)
-    request = SendMessage(
+    now_ms = time.time_ns() // 1_000_000
+    if is_batched(messages):
+        fields = _form(group, queue, True).encode(stored[1], now_ms, 0, "")
+        return RemotingCommand(RequestCode.SEND_BATCH_MESSAGE, fields, stored[0])
+    properties = first.properties.decode()
+    fields = _form(group, queue, False).encode(stored[1], now_ms, first.draft.flag, properties)
+    return RemotingCommand(RequestCode.SEND_MESSAGE_V2, fields, stored[0])
+
+
+@lru_cache(maxsize=1024)
+def _form(group: str, queue: MessageQueue, is_batch: bool) -> HeaderForm:
+    """Return what all sends of a group to a queue have in common: many follow each other."""
+    header = SendMessage(
         producer_group=group,
         topic=queue.topic,
         default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=_DEFAULT_QUEUES,
         queue_id=queue.queue_id,
-        sys_flag=stored[1],
-        born_timestamp=time.time_ns() // 1_000_000,
-        flag=0 if is_batch else first.draft.flag,
-        properties="" if is_batch else first.properties.decode(),
+        sys_flag=0,
+        born_timestamp=0,
+        flag=0,
+        properties="",
         reconsume_times=0,
         unit_mode=False,
         batch=is_batch,
         broker_name=queue.broker,
     )
-    code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
-    return command_of(request, stored[0], code=code)
+    return HeaderForm(header, "sys_flag", "born_timestamp", "flag", "properties")
 
 
 def is_batched(messages: Sequence[WrittenMessage]) -> bool:

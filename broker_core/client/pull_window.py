@@ -63,9 +63,10 @@ class PullWindow(Generic[Ticket]):
                 upto = flights[0].queue_offset if flights else end
                 flights.appendleft(self._send(at, self._count(upto - at)))
                 sent_to = max(sent_to, self._expected_end(flights[0]))
-            while self._step and sent_to < end and len(flights) < self._width:
-                flights.append(self._send(sent_to, self._count(end - sent_to)))
-                sent_to = self._expected_end(flights[-1])
+            if self._step and len(flights) <= self._width // 2:  # many at once cost one write
+                while sent_to < end and len(flights) < self._width:
+                    flights.append(self._send(sent_to, self._count(end - sent_to)))
+                    sent_to = self._expected_end(flights[-1])
             flight = flights.popleft()
             pulled = self._pulls.receive(flight.ticket)
             if flight.queue_offset < at and pulled.next_offset <= at:

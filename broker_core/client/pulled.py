@@ -8,14 +8,16 @@ U2  That there is nothing, that nothing passes a filter, or that an offset is go
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
-from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import refusal
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.bodies.heartbeats import EVERYTHING, SQL92, TAG
-from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.headers import HeaderForm
 from rocketpy.broker_core.protocol.requests.reading import (
     SUBSCRIPTION,
     SUSPEND,
@@ -53,8 +55,7 @@ class PullFilter:
         return self.kind == TAG and self.expression.strip() == EVERYTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Pulled:
+class Pulled(NamedTuple):
     """What a queue gave: records as they lie in the log, and where to read on."""
 
     queue: MessageQueue
@@ -75,7 +76,7 @@ class Pulled:
 
     def from_offset(self, queue_offset: int) -> Pulled:
         """Return it with what is new in it."""
-        return replace(self, new_from=queue_offset)
+        return self if queue_offset == self.new_from else self._replace(new_from=queue_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +90,8 @@ class PullRequest:
         self, queue: MessageQueue, queue_offset: int, *, most: int, held_ms: int = 0
     ) -> RemotingCommand:
         """Return the request for messages of a queue; `held_ms` is how long it may wait there."""
-        request = PullMessage(
-            consumer_group=self.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=queue_offset,
-            max_msg_nums=most,
-            max_msg_bytes=_MOST_BYTES,
-            sys_flag=SUBSCRIPTION | (SUSPEND if held_ms else 0),
-            commit_offset=0,
-            suspend_timeout_millis=held_ms,
-            sub_version=0,
-            subscription=self.wanted.expression,
-            expression_type=self.wanted.kind,
-        )
-        return command_of(request)
+        form = _form(self, queue, held_ms)
+        return RemotingCommand(RequestCode.PULL_MESSAGE, form.encode(queue_offset, most))
 
     def pulled(self, queue: MessageQueue, asked: int, answer: RemotingCommand) -> Pulled:
         """Return what an answer says.
@@ -126,3 +114,23 @@ class PullRequest:
             remark=answer.remark or "",
             suggested_id=said.suggest_which_broker_id,
         )
+
+
+@lru_cache(maxsize=1024)
+def _form(request: PullRequest, queue: MessageQueue, held_ms: int) -> HeaderForm:
+    """Return what all pulls of a queue have in common: many follow each other."""
+    header = PullMessage(
+        consumer_group=request.group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=0,
+        max_msg_nums=0,
+        max_msg_bytes=_MOST_BYTES,
+        sys_flag=SUBSCRIPTION | (SUSPEND if held_ms else 0),
+        commit_offset=0,
+        suspend_timeout_millis=held_ms,
+        sub_version=0,
+        subscription=request.wanted.expression,
+        expression_type=request.wanted.kind,
+    )
+    return HeaderForm(header, "queue_offset", "max_msg_nums")

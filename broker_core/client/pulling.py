@@ -145,7 +145,7 @@ class _Pulls:
         address = self._cluster.broker_address(self._queue.broker)
         command = self._request.command(self._queue, queue_offset, most=most)
         connection = self._cluster.connection(address)
-        return connection, connection.send_request(command), queue_offset
+        return connection, connection.send_request(command, may_wait=True), queue_offset
 
     def receive(self, ticket: tuple[BlockingConnection, int, int]) -> Pulled:
         connection, opaque, queue_offset = ticket

@@ -160,7 +160,8 @@ class _ReplicaPulls:
         self._connection = connection = self._cluster.connection(address)
         command = self._request.command(self._queue, queue_offset, most=most)
         is_master = address == replicas.get(_MASTER)
-        return _Sent(connection, connection.send_request(command), queue_offset, is_master)
+        opaque = connection.send_request(command, may_wait=True)
+        return _Sent(connection, opaque, queue_offset, is_master)
 
     def receive(self, ticket: _Sent) -> Pulled:
         """Return its answer."""

@@ -42,6 +42,7 @@ from rocketpy.broker_core.lazy import lazy_property
 
 _U1, _U2 = np.dtype("u1"), np.dtype(">u2")
 _HEAD_NAMES, _FOOT_NAMES = list(HEAD.names or ()), list(FOOT.names or ())
+_MAGIC = (MAGIC_V1, MAGIC_V2)
 _POSITIVE = np.uint32(0x7FFFFFFF)
 
 
@@ -249,14 +250,15 @@ def record_starts(data: Bytes, start: int, end: int, limit: int) -> tuple[list[i
     The walk ends at `end`, at the limit, or at the first position that is no record's.
     Sequential by nature: each size tells where the next record is (0.15 CPU-s a million).
     """
-    unpack = SIZE_AND_MAGIC.unpack_from
-    view = data.data
     starts: list[int] = []
+    unpack, view, put = SIZE_AND_MAGIC.unpack_from, data.data, starts.append
     position, last = start, end - MIN_RECORD_SIZE
-    while position <= last and len(starts) < limit:
-        size, magic = unpack(view, position)
-        if magic not in (MAGIC_V1, MAGIC_V2) or not MIN_RECORD_SIZE <= size <= end - position:
+    for _ in range(limit):
+        if position > last:
             break
-        starts.append(position)
+        size, magic = unpack(view, position)
+        if magic not in _MAGIC or not MIN_RECORD_SIZE <= size <= end - position:
+            break
+        put(position)
         position += size
     return starts, position

@@ -2,7 +2,8 @@
 
 B1  Requests may be in flight together; answers are given by the number of their request, in
     whatever order they come. What a server asks of us is passed over.
-B2  A wait has an end: each has a time-out, after which the connection is not used again.
+B2  A wait has an end: each has a time-out, after which the connection is not used again. While
+    answers to others come, it may take up to twice as long.
 B3  No threads. Several connections are waited for together by ready().
 """
 
@@ -46,10 +47,12 @@ class BlockingConnection:
         self.address, self._timeout_s, self._outgoing = address, timeout_s, outgoing
         self._frames = FrameReader(most_bytes)
         self._opaques = itertools.count(1)
+        self._unsent: list[bytes | memoryview] = []  # requests that leave with the next one
         self._waiting: set[int] = set()  # numbers of requests without an answer
         self._answers: dict[int, RemotingCommand] = {}  # those that nobody took yet
         host, port = split_address(address)
         self._has_tls, self._first = tls is not None, b""  # the first bytes that came
+        self._limit_s = timeout_s  # that the socket has
         self.is_closed = True
         self.is_late = False  # whether an answer did not come in time
         try:
@@ -90,14 +93,17 @@ class BlockingConnection:
 
     # --- many in flight ---------------------------------------------------------------------------
 
-    def send_request(self, command: RemotingCommand) -> int:
+    def send_request(self, command: RemotingCommand, *, may_wait: bool = False) -> int:
         """Send a request, and return the number by which its answer is read.
+
+        One that `may_wait` leaves with the next that may not, or when an answer is read: many of
+        them cost one write.
 
         Raises:
             ServerUnreachableError: it cannot be sent.
         """
         command.opaque = next(self._opaques)
-        self._send(command)
+        self._send(command, may_wait=may_wait)
         self._waiting.add(command.opaque)
         return command.opaque
 
@@ -108,14 +114,14 @@ class BlockingConnection:
             ServerUnreachableError: it does not come in time.
         """
         wait_s = self._timeout_s if timeout_s is None else timeout_s
+        self._flush()
         deadline_s = time.monotonic() + wait_s
         while opaque not in self._answers:
             if opaque not in self._waiting:
                 raise ServerUnreachableError(self.address, f"request {opaque} has no answer")
-            left_s = deadline_s - time.monotonic()
-            if left_s <= 0:
+            if time.monotonic() > deadline_s:
                 self._fail_late(wait_s)
-            self._receive(left_s, wait_s)
+            self._receive(wait_s)
         return self._answers.pop(opaque)
 
     def take_answers(self) -> list[RemotingCommand]:
@@ -125,8 +131,9 @@ class BlockingConnection:
             ServerUnreachableError: the connection is lost, and nothing is there.
         """
         try:
+            self._flush()
             while self._has_bytes(0):
-                self._receive(self._timeout_s, self._timeout_s)
+                self._receive(self._timeout_s)
         except ServerUnreachableError:
             if not self._answers:
                 raise
@@ -160,29 +167,44 @@ class BlockingConnection:
 
     # --- the socket -------------------------------------------------------------------------------
 
-    def _send(self, command: RemotingCommand) -> None:
+    def _send(self, command: RemotingCommand, *, may_wait: bool = False) -> None:
         if self.is_closed:
             raise ServerUnreachableError(self.address, "the connection was closed")
         if self._outgoing is not None:
             command = self._outgoing(command)
         body = command.body
-        head = encode_head(command, len(body))
+        self._unsent.append(encode_head(command, len(body)))
+        if len(body):
+            self._unsent.append(body)
+        if not may_wait:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send what waits."""
+        if not self._unsent or self.is_closed:
+            return
+        parts, self._unsent = self._unsent, []
+        if sum(map(len, parts)) <= _FEW_BYTES:
+            parts = [b"".join(parts)]
         try:
-            self._socket.settimeout(self._timeout_s)
-            if len(body) <= _FEW_BYTES:
-                self._socket.sendall(head + bytes(body))
-            else:
-                self._socket.sendall(head)
-                self._socket.sendall(body)
+            self._limit(self._timeout_s)
+            for part in parts:
+                self._socket.sendall(part)
         except OSError as cause:
             self._fail(_reason(cause), cause)
 
-    def _receive(self, left_s: float, wait_s: float) -> None:
+    def _limit(self, seconds: float) -> None:
+        """Let no call of the socket take longer; to say it is a call itself."""
+        if seconds != self._limit_s:
+            self._socket.settimeout(seconds)
+            self._limit_s = seconds
+
+    def _receive(self, wait_s: float) -> None:
         """Read once, and keep the answers that are whole."""
         if self.is_closed:
             raise ServerUnreachableError(self.address, "the connection was closed")
         try:
-            self._socket.settimeout(left_s)
+            self._limit(wait_s)
             data = self._socket.recv(_PIECE_BYTES)
         except TimeoutError:
             self._fail_late(wait_s)

@@ -29,13 +29,13 @@ class FrameReader:
         """Return the frames that are whole with these bytes, each without its length."""
         if self.failure is not None:
             return []
-        whole = data
+        whole: bytes | bytearray = data
         if self._kept:
             self._kept += data
             if len(self._kept) < self._wanted:  # to look each time would take long
                 return []
-            whole = bytes(self._kept)
-        view, at, frames = memoryview(whole), 0, list[memoryview]()
+            whole = self._kept
+        view, at, frames = memoryview(whole).toreadonly(), 0, list[memoryview]()
         while True:
             self._wanted = LENGTH.size
             if len(whole) - at < LENGTH.size:

@@ -32,7 +32,6 @@ _PARTS = np.dtype(
     ]
 )
 KEY = np.dtype(f"S{_PARTS.itemsize}")
-_HEX = np.array([f"{byte:02x}".encode() for byte in range(256)])
 MOST_PARTITIONS = 1 << 24
 
 
@@ -81,8 +80,7 @@ class RowKeys:
 
 
 def _hexadecimal(rows: npt.NDArray[np.uint8]) -> Keys:
-    digits = np.ascontiguousarray(_HEX[rows])
-    return digits.view(f"S{2 * rows.shape[1]}").ravel()
+    return np.frombuffer(rows.tobytes().hex().encode(), f"S{2 * rows.shape[1]}")
 
 
 @dataclass(slots=True)

@@ -52,12 +52,11 @@ def message_draft(
         if not isinstance(body, (str, bytes, bytearray, memoryview)):
             raise _refusal("body", body, "bytes or str")
         body = stored_body(bytes(body) if not isinstance(body, str) else body, None)[0]
-    for name, text in (("tags", tags), ("sharding_key", sharding_key)):
-        if text is not None and not isinstance(text, str):
-            raise _refusal(name, text, "a str")
-    for name, number in (("queue_id", queue_id), ("flag", flag), ("delay_level", delay_level)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
-            raise _refusal(name, number, "a whole number")
+    _require_text("tags", tags)
+    _require_text("sharding_key", sharding_key)
+    _require_whole("queue_id", queue_id)
+    _require_whole("flag", flag)
+    _require_whole("delay_level", delay_level)
     if properties is not None and not isinstance(properties, Mapping):
         raise _refusal("properties", properties, "a dict of str")
     if delay_s is not None and (isinstance(delay_s, bool) or not isinstance(delay_s, (int, float))):
@@ -87,6 +86,9 @@ def message_drafts(messages: Sequence[MessageLike]) -> list[MessageDraft]:
     """
     found = []
     for number, message in enumerate(messages):
+        if type(message) is bytes:  # most are, and there is nothing to check
+            found.append(MessageDraft(message))
+            continue
         if not isinstance(message, Mapping):
             found.append(message_draft(message))
             continue
@@ -98,6 +100,16 @@ def message_drafts(messages: Sequence[MessageLike]) -> list[MessageDraft]:
             raise MessageRefusedError(f"message {number}", "it has no body")
         found.append(message_draft(**message))
     return found
+
+
+def _require_text(name: str, text: object) -> None:
+    if text is not None and not isinstance(text, str):
+        raise _refusal(name, text, "a str")
+
+
+def _require_whole(name: str, number: object) -> None:
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        raise _refusal(name, number, "a whole number")
 
 
 def _refusal(name: str, value: object, wanted: str) -> MessageRefusedError:

@@ -139,14 +139,16 @@ class AsyncProducer:
             ServerUnreachableError: no answer came; it may be stored nevertheless.
             ServerRefusedError: the broker did not take it.
         """
-        parcel = _Parcel([self._written(topic, draft)], select, code, on_try)
+        _require_topic(topic)
+        parcel = _Parcel([self._written(draft)], select, code, on_try)
         return (await self._deliver(topic, parcel))[0]
 
     async def begin(
         self, topic: str, draft: MessageDraft, *, select: Selector | None = None
     ) -> asyncio.Task[SendReceipt]:
         """Have one message sent; returns as soon as there is room for it in flight."""
-        parcel = _Parcel([self._written(topic, draft)], select)
+        _require_topic(topic)
+        parcel = _Parcel([self._written(draft)], select)
         size = await self._enter(parcel)
 
         async def go_on() -> SendReceipt:
@@ -167,7 +169,8 @@ class AsyncProducer:
         Raises:
             as send(): some of them may be stored.
         """
-        written = [self._written(topic, draft) for draft in drafts]
+        _require_topic(topic)
+        written = [self._written(draft) for draft in drafts]
         parcels = self._parcels(topic, await self._writable(topic), written)
         sends = [asyncio.ensure_future(self._deliver_in_order(topic, chain)) for chain in parcels]
         try:
@@ -188,7 +191,8 @@ class AsyncProducer:
         Raises:
             as send(), as far as that is known when it leaves.
         """
-        parcel = _Parcel([self._written(topic, draft)], select)
+        _require_topic(topic)
+        parcel = _Parcel([self._written(draft)], select)
         queue = self._choose(topic, await self._writable(topic), parcel)
         stored = await self._stored(parcel)
         command = send_command(self.settings.group, queue, parcel.messages, stored)
@@ -223,7 +227,7 @@ class AsyncProducer:
             if queue.broker == failed_on:
                 await asyncio.sleep(_PAUSE_S)
             if parcel.on_try is not None:
-                parcel.messages = [self._written(topic, parcel.draft)]
+                parcel.messages = [self._written(parcel.draft)]
                 parcel.on_try(parcel.messages[0].uniq_key)
             try:
                 return await self._once(queue, parcel, stored, number)
@@ -319,11 +323,12 @@ class AsyncProducer:
         self, topic: str, queues: Sequence[MessageQueue], messages: Sequence[WrittenMessage]
     ) -> list[list[_Parcel]]:
         """Return chains of parcels: those of one chain go one after the other."""
-        alone = [[_Parcel([each])] for each in messages if each.draft.is_waiting]
+        alone: list[list[_Parcel]] = []
         by_place: dict[object, list[WrittenMessage]] = {}
         for message in messages:
             draft = message.draft
             if draft.is_waiting:
+                alone.append([_Parcel([message])])
                 continue
             place: object = None
             if draft.queue_id is not None or draft.sharding_key is not None:
@@ -337,11 +342,14 @@ class AsyncProducer:
         free = [[batch] for batch in batches.pop(None, [])]
         return [*alone, *free, *batches.values()]
 
-    def _written(self, topic: str, draft: MessageDraft) -> WrittenMessage:
-        if not isinstance(topic, str):
-            raise MessageRefusedError(f"topic={topic!r}"[:80], "give a str")
-        refuse_system_topic(topic)
+    def _written(self, draft: MessageDraft) -> WrittenMessage:
         return WrittenMessage.of(draft, self.settings.most_bytes)
+
+
+def _require_topic(topic: str) -> None:
+    if not isinstance(topic, str):
+        raise MessageRefusedError(f"topic={topic!r}"[:80], "give a str")
+    refuse_system_topic(topic)
 
 
 def _selected(select: Selector, queues: Sequence[MessageQueue]) -> MessageQueue:

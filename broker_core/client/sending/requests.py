@@ -12,7 +12,6 @@ import logging
 import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.drafts import MessageDraft
@@ -90,7 +89,8 @@ class Requests:
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         deadline_s = time.monotonic() + timeout_s
         try:
-            await self._producer.send(topic, replace(draft, properties=properties), select=select)
+            asked = draft._replace(properties=properties)
+            await self._producer.send(topic, asked, select=select)
             return await asyncio.wait_for(future, max(deadline_s - time.monotonic(), 0))
         except asyncio.TimeoutError as cause:
             raise NoReplyError(topic, timeout_s) from cause

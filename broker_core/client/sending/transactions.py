@@ -16,7 +16,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
 
 from rocketpy.broker_core.client.commands import command_of
@@ -93,7 +92,7 @@ class ProducerTransactions:
         group = self._producer.settings.group
         properties = {**draft.properties, TRANSACTION_PREPARED: "true", PRODUCER_GROUP: group}
         sys_flag = int(SysFlag.TRANSACTION_PREPARED)
-        half = replace(draft, properties=properties, sys_flag=sys_flag)
+        half = draft._replace(properties=properties, sys_flag=sys_flag)
         tried: list[str] = []
 
         def note(uniq_key: str) -> None:

@@ -79,6 +79,6 @@ def join_batch(messages: Iterable[tuple[int, bytes | memoryview, bytes | memoryv
         if len(properties) > MOST_PROPERTIES:
             raise BodyError(NAME, f"properties of {len(properties)} bytes; {MOST_PROPERTIES} fit")
         size = SMALLEST + len(body) + len(properties)
-        parts += (HEAD.pack(size, 0, 0, flag, len(body)), body)
-        parts += (PROPERTIES.pack(len(properties)), properties)
+        head, length = HEAD.pack(size, 0, 0, flag, len(body)), PROPERTIES.pack(len(properties))
+        parts += (head, body, length, properties)
     return b"".join(parts)

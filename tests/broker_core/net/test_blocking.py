@@ -11,6 +11,7 @@ import pytest
 from rocketpy.broker_core.net.blocking import BlockingConnection, ready
 from rocketpy.broker_core.net.errors import ServerUnreachableError, split_address
 from rocketpy.broker_core.protocol.command import RemotingCommand, decode, encode
+from rocketpy.broker_core.protocol.frames import FrameReader
 
 Serve = Callable[[socket.socket], None]
 
@@ -58,6 +59,27 @@ def test_answers_are_given_by_number_in_whatever_order_they_come() -> None:
         bodies = [bytes(connection.read_answer(each).body) for each in opaques]
         connection.close()
     assert bodies == [b"to 10", b"to 11", b"to 12"]
+
+
+def test_requests_that_may_wait_leave_together_when_an_answer_is_read() -> None:
+    pieces = []
+
+    def serve(accepted: socket.socket) -> None:
+        accepted.settimeout(10)
+        pieces.append(accepted.recv(1 << 20))
+        reader = FrameReader()
+        for frame in reader.receive(pieces[0]):
+            accepted.sendall(encode(decode(frame).answer(0)))
+        accepted.recv(1)
+
+    with listening(serve) as address:
+        connection = BlockingConnection(address)
+        commands = [RemotingCommand(code) for code in (10, 11, 12)]
+        opaques = [connection.send_request(each, may_wait=True) for each in commands]
+        assert not ready([connection], timeout_s=0)
+        assert [connection.read_answer(each).code for each in opaques] == [0, 0, 0]
+        connection.close()
+    assert len(pieces) == 1
 
 
 def test_an_answer_cut_anywhere_is_the_same_answer() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocketpy.broker_core.protocol.errors import HeaderError
-from rocketpy.broker_core.protocol.headers import layout_of
+from rocketpy.broker_core.protocol.headers import HeaderForm, layout_of
 from rocketpy.broker_core.protocol.requests.catalogue import HEADERS
 from rocketpy.broker_core.protocol.requests.offsets import GetMaxOffset
 from rocketpy.broker_core.protocol.requests.sending import SendMessage, SendMessageV1
@@ -16,6 +16,13 @@ def test_a_header_is_read_and_written() -> None:
     header = GetMaxOffset.decode(fields)
     assert header == GetMaxOffset(topic="t", queue_id=3, committed=True, bname="b")
     assert header.encode() == {"topic": "t", "queueId": "3", "committed": "true", "bname": "b"}
+
+
+def test_a_form_writes_what_the_header_would_write() -> None:
+    form = HeaderForm(GetMaxOffset(topic="t", queue_id=0, bname="b"), "queue_id", "committed")
+    for queue_id, committed in ((3, True), (1 << 40, False)):
+        header = GetMaxOffset(topic="t", queue_id=queue_id, committed=committed, bname="b")
+        assert form.encode(queue_id, committed) == header.encode()
 
 
 @pytest.mark.parametrize("text", ["", "x", "1_0", " 1", "1.0", "٣", "9" * 19, "0x10", "--1"])

@@ -1,0 +1,1 @@
+"""The Python client beside Apache's Java client, both on the same Apache broker."""
