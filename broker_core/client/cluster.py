@@ -32,7 +32,7 @@ from rocketpy.broker_core.protocol.bodies.routes import (
 )
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.routes import GetRoute
+from rocketpy.broker_core.protocol.requests.clients import GetRoute
 
 if TYPE_CHECKING:
     import ssl

@@ -13,8 +13,8 @@ from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan, create_
 from rocketpy.broker_core.errors import GroupNotFoundError, RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import check_group_name, retry_topic
+from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettings, GroupSettingsTable
-from rocketpy.broker_core.protocol.bodies.heartbeats import ConsumerConnection
 from rocketpy.broker_core.protocol.bodies.offsets import ConsumeTimeSpans
 from rocketpy.broker_core.protocol.bodies.statistics import (
     ConsumedOffset,

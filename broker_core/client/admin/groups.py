@@ -16,12 +16,12 @@ from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.namespaces import Namespace
 from rocketpy.broker_core.errors import GroupNotFoundError
 from rocketpy.broker_core.metadata.names import is_system_group
-from rocketpy.broker_core.protocol.bodies.groups import GroupSettings
-from rocketpy.broker_core.protocol.bodies.heartbeats import (
+from rocketpy.broker_core.protocol.bodies.connections import (
     ClientConnection,
     ConsumerConnection,
     ProducerConnection,
 )
+from rocketpy.broker_core.protocol.bodies.groups import GroupSettings
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.requests.groups import GetProducerConnections
 

@@ -10,8 +10,7 @@ from tests.broker_core.broker.conftest import SMALL, Asking, Serve
 
 from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.broker.broker import Broker
-from rocketpy.broker_core.broker.configuration import AFTER_RESTART
-from rocketpy.broker_core.broker.configuration import FACTS
+from rocketpy.broker_core.broker.configuration import AFTER_RESTART, FACTS
 from rocketpy.broker_core.broker.settings import PROPERTIES, BrokerSettings
 from rocketpy.broker_core.protocol.bodies.topics import DataVersion
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode

@@ -18,9 +18,8 @@ import rocketpy
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.local import LocalBroker, local_broker
 from rocketpy.broker_core.net.client_tls import ClientTls, TlsFailedError, context_of
-from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.broker_core.net.errors import ServerUnreachableError, TlsError
 from rocketpy.broker_core.net.self_signed import SelfSigned, self_signed
-from rocketpy.broker_core.net.tls import TlsError
 
 Ask = Callable[[str, ClientTls | None], int]
 
