@@ -64,7 +64,7 @@ class Cluster:
         self._tls, self._context = tls, tls.context() if isinstance(tls, ClientTls) else tls
         self._name_servers = list(address.name_servers)  # the one that answered last comes first
         self._connections: dict[str, BlockingConnection] = {}
-        self._pid = os.getpid()
+        self._pid, self._is_ended = os.getpid(), False
         self._routes: dict[str, tuple[float, TopicRoute]] = {}
         self._info: tuple[float, ClusterInfo] | None = None
 
@@ -92,6 +92,12 @@ class Cluster:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+    def end(self) -> None:
+        """Have the call that another thread is in fail, and all later ones; close() comes after."""
+        self._is_ended = True
+        for connection in [*self._connections.values()]:
+            connection.end_waits()
 
     # --- what name servers know -------------------------------------------------------------------
 
@@ -315,6 +321,8 @@ class Cluster:
         Raises:
             ServerUnreachableError: nobody listens there.
         """
+        if self._is_ended:
+            raise ServerUnreachableError(address, "the client was closed")
         known = self._open(address)
         if known is None:
             known = BlockingConnection(

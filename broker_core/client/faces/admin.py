@@ -21,7 +21,6 @@ anew for the loop would be the second client of the same forty requests.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
@@ -38,6 +37,7 @@ from rocketpy.broker_core.client.namespaces import Namespace
 if TYPE_CHECKING:
     from rocketpy.broker_core.client.faces.aio import AsyncClient
 
+_END_S = 1.0  # for a call to notice that its connections are gone
 _Subject = TypeVar("_Subject")  # one of the classes of client/admin/
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -61,10 +61,13 @@ class AdminThread:
         return cast(_Result, found)
 
     async def close(self, timeout_s: float) -> None:
-        """Close the connections after what is being done, and end the thread; wait up to a time."""
-        closing = self._threads.call(self._cluster.close)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(closing, timeout_s)
+        """Close the connections, and end the thread; what is being done has a time to end."""
+        closing = asyncio.ensure_future(self._threads.call(self._cluster.close))
+        _, late = await asyncio.wait([closing], timeout=timeout_s)
+        if late:
+            self._cluster.end()
+            await asyncio.wait(late, timeout=_END_S)
+            closing.cancel()
         self._threads.close()
 
 

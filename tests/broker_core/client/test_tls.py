@@ -94,6 +94,7 @@ def test_messages_are_sent_and_consumed_over_tls(server: LocalBroker, folder: Pa
         sent = client.send("orders", b"secret")
         with client.consumer("readers", "orders", start="earliest") as consumer:
             assert [each.body for each in consumer.poll(30)] == [b"secret"]
+        assert [each.name for each in client.admin.topics.all()] == ["orders"]
     assert sent.status == "SEND_OK"
 
 
