@@ -77,7 +77,7 @@ class ResetTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueReset:
+class QueueMove:
     """A queue in which a group is to read on elsewhere; `before` is None if it never read it."""
 
     queue: MessageQueue
@@ -101,7 +101,7 @@ class GroupResets:
         *,
         queue_id: int | None = None,
         dry_run: bool = False,
-    ) -> list[QueueReset]:
+    ) -> list[QueueMove]:
         """Have a group read on at a target, in all queues of a topic or in those of one number.
 
         Raises:
@@ -154,7 +154,7 @@ class GroupResets:
 
     def _planned(
         self, group: str, topic: str, target: ResetTarget, queue_id: int | None
-    ) -> list[QueueReset]:
+    ) -> list[QueueMove]:
         spans = ClusterTopics(self._cluster).queues(topic)
         wanted = {each.queue: each for each in spans if queue_id in (None, each.queue.queue_id)}
         if not wanted:
@@ -169,7 +169,7 @@ class GroupResets:
         if target.time_ms is not None:
             by_time = self._offsets.by_time([*wanted], target.time_ms)
         return [
-            QueueReset(
+            QueueMove(
                 queue=queue,
                 before=before.get(queue),
                 after=by_time[queue] if found is None else found,

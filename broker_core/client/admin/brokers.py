@@ -17,7 +17,7 @@ MASTER = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class RegisteredBroker:
     """A broker that is registered: a master, whose `broker_id` is 0, or one of its slaves."""
 
     name: str
@@ -59,11 +59,13 @@ class BrokerAdmin:
         del names  # brokers are in no namespace
         self._cluster = cluster
 
-    def all(self) -> list[Broker]:
+    def all(self) -> list[RegisteredBroker]:
         """Return the brokers that are registered, by cluster, name and id."""
         info = self._cluster.info(fresh=True)
         found = [
-            Broker(name=name, cluster=data.cluster or "", broker_id=number, address=address)
+            RegisteredBroker(
+                name=name, cluster=data.cluster or "", broker_id=number, address=address
+            )
             for name, data in info.broker_addr_table.items()
             for number, address in data.broker_addrs.items()
         ]

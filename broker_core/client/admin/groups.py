@@ -35,7 +35,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
+class ConnectedClient:
     """A client of a group, and the brokers that know it; `version` is Apache's number of one."""
 
     client_id: str
@@ -46,7 +46,7 @@ class GroupMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSubscription:
+class TopicSubscription:
     """What a group wants of a topic; `kind` is TAG or SQL92."""
 
     topic: str
@@ -63,8 +63,8 @@ class GroupConnections:
     """
 
     group: str
-    members: tuple[GroupMember, ...]
-    subscriptions: tuple[GroupSubscription, ...]
+    members: tuple[ConnectedClient, ...]
+    subscriptions: tuple[TopicSubscription, ...]
     consume_type: str | None
     message_model: str | None
     start: str | None
@@ -110,7 +110,7 @@ class GroupAdmin:
         name = self._names.wrap(group)
         by_broker = self._groups.connections([name]).get(name, {})
         subscriptions = {
-            topic: GroupSubscription(
+            topic: TopicSubscription(
                 topic=self._names.show(topic), expression=each.sub_string, kind=each.expression_type
             )
             for found in by_broker.values()
@@ -126,7 +126,7 @@ class GroupAdmin:
             start=said.consume_from_where,
         )
 
-    def producers(self, group: str) -> tuple[GroupMember, ...]:
+    def producers(self, group: str) -> tuple[ConnectedClient, ...]:
         """Return the clients that send for a producer group now; brokers hear of it by heartbeats.
 
         A client is known to the brokers to whose topics it sends.
@@ -184,11 +184,11 @@ class GroupAdmin:
         return Group(name=shown, settings=settings)
 
 
-def _members(by_broker: Mapping[str, tuple[ClientConnection, ...]]) -> tuple[GroupMember, ...]:
+def _members(by_broker: Mapping[str, tuple[ClientConnection, ...]]) -> tuple[ConnectedClient, ...]:
     """Return each client once, with all brokers that know it."""
     clients = {each.client_id: each for connections in by_broker.values() for each in connections}
     return tuple(
-        GroupMember(
+        ConnectedClient(
             client_id=client_id,
             address=clients[client_id].client_addr,
             language=clients[client_id].language,

@@ -12,7 +12,7 @@ from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.groups import ClusterGroups, QueueProgress
 from rocketpy.broker_core.client.namespaces import Namespace
 from rocketpy.broker_core.client.offsets import ClusterOffsets
-from rocketpy.broker_core.client.resets import GroupResets, QueueReset, ResetTarget
+from rocketpy.broker_core.client.resets import GroupResets, QueueMove, ResetTarget
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import retry_topic
 from rocketpy.broker_core.moments import Time, milliseconds
@@ -90,7 +90,7 @@ class OffsetAdmin:
         *,
         queue_id: int | None = None,
         dry_run: bool = False,
-    ) -> list[QueueReset]:
+    ) -> list[QueueMove]:
         """Have a group read on elsewhere in a topic, or in its queues of one number.
 
         `to` is `earliest`, `latest`, a time, or a distance from where it is: `+10`, `-10`. A group

@@ -201,7 +201,7 @@ def _blocking(
     return call
 
 
-class Topics(_Blocking[TopicAdmin]):
+class BlockingTopics(_Blocking[TopicAdmin]):
     """Topics: which there are, their queues, and changes of them."""
 
     all = _blocking(TopicAdmin.all)
@@ -213,7 +213,7 @@ class Topics(_Blocking[TopicAdmin]):
     delete = _blocking(TopicAdmin.delete)
 
 
-class Groups(_Blocking[GroupAdmin]):
+class BlockingGroups(_Blocking[GroupAdmin]):
     """Groups: which there are, who is in them, and changes of them."""
 
     all = _blocking(GroupAdmin.all)
@@ -225,7 +225,7 @@ class Groups(_Blocking[GroupAdmin]):
     delete = _blocking(GroupAdmin.delete)
 
 
-class Offsets(_Blocking[OffsetAdmin]):
+class BlockingOffsets(_Blocking[OffsetAdmin]):
     """How far groups have read, and having them read on elsewhere."""
 
     all = _blocking(OffsetAdmin.all)
@@ -237,7 +237,7 @@ class Offsets(_Blocking[OffsetAdmin]):
     clone = _blocking(OffsetAdmin.clone)
 
 
-class Messages(_Blocking[MessageAdmin]):
+class BlockingMessages(_Blocking[MessageAdmin]):
     """Messages by key and by id."""
 
     by_key = _blocking(MessageAdmin.by_key)
@@ -245,7 +245,7 @@ class Messages(_Blocking[MessageAdmin]):
     get = _blocking(MessageAdmin.get)
 
 
-class Brokers(_Blocking[BrokerAdmin]):
+class BlockingBrokers(_Blocking[BrokerAdmin]):
     """Brokers: which there are, how they are, and their settings."""
 
     all = _blocking(BrokerAdmin.all)
@@ -254,12 +254,12 @@ class Brokers(_Blocking[BrokerAdmin]):
     update = _blocking(BrokerAdmin.update)
 
 
-class Admin:
+class BlockingAdmin:
     """What administers a cluster, subject by subject."""
 
     def __init__(self, run: BlockingRun) -> None:
-        self.topics = Topics(run, TopicAdmin)
-        self.groups = Groups(run, GroupAdmin)
-        self.offsets = Offsets(run, OffsetAdmin)
-        self.messages = Messages(run, MessageAdmin)
-        self.brokers = Brokers(run, BrokerAdmin)
+        self.topics = BlockingTopics(run, TopicAdmin)
+        self.groups = BlockingGroups(run, GroupAdmin)
+        self.offsets = BlockingOffsets(run, OffsetAdmin)
+        self.messages = BlockingMessages(run, MessageAdmin)
+        self.brokers = BlockingBrokers(run, BrokerAdmin)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
     from rocketpy.broker_core.client.credentials import Credentials
-    from rocketpy.broker_core.client.faces.admin import Admin
+    from rocketpy.broker_core.client.faces.admin import BlockingAdmin
     from rocketpy.broker_core.client.faces.arguments import MessageOptions
     from rocketpy.broker_core.client.parcels import SendReceipt
     from rocketpy.broker_core.client.sending.hooks import SendHook
@@ -245,11 +245,11 @@ class BlockingClient(BlockingConsuming):
         return self.run(lambda client: client.reply(request, body))
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> BlockingAdmin:
         """What administers the cluster: `topics`, `groups`, `offsets`, `messages`, `brokers`."""
-        from rocketpy.broker_core.client.faces.admin import Admin  # few need it
+        from rocketpy.broker_core.client.faces.admin import BlockingAdmin  # few need it
 
-        return Admin(self.run)
+        return BlockingAdmin(self.run)
 
     # --- the end ----------------------------------------------------------------------------------
 

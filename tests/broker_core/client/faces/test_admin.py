@@ -20,7 +20,7 @@ from rocketpy.broker_core.client.admin.groups import GroupAdmin
 from rocketpy.broker_core.client.admin.messages import MessageAdmin
 from rocketpy.broker_core.client.admin.offsets import OffsetAdmin
 from rocketpy.broker_core.client.admin.topics import TopicAdmin
-from rocketpy.broker_core.client.faces.admin import Admin, AsyncAdmin
+from rocketpy.broker_core.client.faces.admin import AsyncAdmin, BlockingAdmin
 from rocketpy.broker_core.local import LocalBroker, local_broker
 from rocketpy.broker_core.message_queue import MessageQueue
 
@@ -87,7 +87,7 @@ def test_both_faces_have_every_method(name: str) -> None:
 
     wanted = public(SUBJECTS[name])
     assert wanted
-    for face in (Admin(None), AsyncAdmin(None)):  # type: ignore[arg-type]
+    for face in (BlockingAdmin(None), AsyncAdmin(None)):  # type: ignore[arg-type]
         assert public(type(getattr(face, name))) == wanted
 
 

@@ -128,5 +128,9 @@ def test_transactions_and_requests_stay_in_the_namespace(
         with shop.listen("billing", "orders", lambda m: got.put(m.body), start="earliest"):
             assert {got.get(timeout=30) for _ in range(2)} == {b"paid", b"open"}
     shop.admin.topics.create("prices", queues=1)
-    with shop.listen("answers", "prices", lambda m: shop.reply(m, m.body.upper()) and None):
+
+    def answer(message: ReceivedMessage) -> None:
+        shop.reply(message, message.body.upper())
+
+    with shop.listen("answers", "prices", answer):
         assert shop.request("prices", "how much?", timeout_s=30).body == b"HOW MUCH?"
