@@ -265,6 +265,10 @@ class Cluster:
         known = ", ".join(sorted(self.info().broker_addr_table)) or "none"
         return f"{self.address} knows {known}"
 
+    def refresh(self) -> None:
+        """Have all routes and brokers asked for anew: what is known of them may be old."""
+        self._routes, self._info = {}, None
+
     def forget(self, broker: str) -> None:
         """Have a broker and its routes asked for anew: it does not answer."""
         self._info = None

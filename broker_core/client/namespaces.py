@@ -82,7 +82,12 @@ class Namespace:
         if not self.name or select is None:
             return select
         chooses = select
-        return lambda queues: self.wrap_queue(chooses([self.show_queue(each) for each in queues]))
+
+        def wrapped(queues: Sequence[MessageQueue]) -> MessageQueue:
+            chosen = chooses([self.show_queue(each) for each in queues])
+            return self.wrap_queue(chosen) if isinstance(chosen, MessageQueue) else chosen
+
+        return wrapped
 
     # --- to programs ------------------------------------------------------------------------------
 

@@ -56,9 +56,16 @@ class AdminThread:
         kind: Callable[[Cluster, Namespace], _Subject],
         work: Callable[[_Subject], _Result],
     ) -> _Result:
-        """Return what work with a subject returns, or raise what it raises."""
-        found = await self._threads.call(lambda: work(kind(self._cluster, self._names)))
-        return cast(_Result, found)
+        """Return what work with a subject returns, or raise what it raises.
+
+        What others changed since the last call is seen: who administers wants to know.
+        """
+
+        def in_thread() -> _Result:
+            self._cluster.refresh()
+            return work(kind(self._cluster, self._names))
+
+        return cast(_Result, await self._threads.call(in_thread))
 
     async def close(self, timeout_s: float) -> None:
         """Close the connections, and end the thread; what is being done has a time to end."""

@@ -176,6 +176,16 @@ def test_topics_are_made_changed_and_deleted(mq: rocketpy.BlockingClient) -> Non
         topics.get("bills")
 
 
+def test_what_others_changed_is_seen(mq: rocketpy.BlockingClient, fresh: LocalBroker) -> None:
+    assert len(mq.admin.topics.queues("orders")) == 4
+    with rocketpy.connect(fresh.namesrv_addr, timeout_s=20) as other:
+        other.admin.topics.create("bills", queues=1)
+        assert len(mq.admin.topics.queues("bills")) == 2
+        other.admin.topics.delete("bills")
+    with pytest.raises(errors.TopicNotFoundError):
+        mq.admin.topics.queues("bills")
+
+
 def test_queues_and_route_tell_where_messages_are(mq: rocketpy.BlockingClient) -> None:
     send(mq, 2)
     assert {span.queue: (span.first, span.end) for span in mq.admin.topics.queues("orders")} == {
