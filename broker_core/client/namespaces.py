@@ -84,8 +84,11 @@ class Namespace:
         chooses = select
 
         def wrapped(queues: Sequence[MessageQueue]) -> MessageQueue:
-            chosen = chooses([self.show_queue(each) for each in queues])
-            return self.wrap_queue(chosen) if isinstance(chosen, MessageQueue) else chosen
+            chosen: object = chooses([self.show_queue(each) for each in queues])
+            if not isinstance(chosen, MessageQueue):
+                reason = "return one of the queues that it gets"
+                raise MessageRefusedError(f"the selector returned {chosen!r:.80}", reason)
+            return self.wrap_queue(chosen)
 
         return wrapped
 
