@@ -32,6 +32,7 @@ from rocketpy.broker_core.client.admin.offsets import OffsetAdmin
 from rocketpy.broker_core.client.admin.topics import TopicAdmin
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.consuming.handler_threads import HandlerThreads
+from rocketpy.broker_core.client.errors import ClientClosedError
 from rocketpy.broker_core.client.namespaces import Namespace
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class AdminThread:
         """Open nothing yet."""
         self._cluster, self._names = cluster, names
         self._threads = HandlerThreads("rocketpy-admin", 1)
+        self._is_closed = False
 
     async def call(
         self,
@@ -60,6 +62,8 @@ class AdminThread:
 
         What others changed since the last call is seen: who administers wants to know.
         """
+        if self._is_closed:
+            raise ClientClosedError(f"the client of {self._cluster.address}")
 
         def in_thread() -> _Result:
             self._cluster.refresh()
@@ -69,6 +73,9 @@ class AdminThread:
 
     async def close(self, timeout_s: float) -> None:
         """Close the connections, and end the thread; what is being done has a time to end."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         closing = asyncio.ensure_future(self._threads.call(self._cluster.close))
         _, late = await asyncio.wait([closing], timeout=timeout_s)
         if late:

@@ -299,11 +299,9 @@ class AsyncClient(AsyncConsuming):
         Consumers are closed first; of pull consumers, what they gave last is not committed. Then
         sends that are in flight are waited for, for `timeout_s`; what is left fails.
         """
-        await self._close_consumers(timeout_s)
+        closing = [] if self._admin is None else [self._admin.close(timeout_s)]
+        await asyncio.gather(self._close_consumers(timeout_s), *closing)
         self._is_closed = True
-        admin, self._admin = self._admin, None
-        if admin is not None:
-            await admin.close(timeout_s)
         session, self._session = self._session, None
         if session is not None and self._producer is not None:
             with contextlib.suppress(asyncio.TimeoutError):

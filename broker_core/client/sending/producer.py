@@ -244,7 +244,8 @@ class AsyncProducer:
                     raise
                 log.info("%s: try %d failed: %s", queue, number, error)
             else:
-                return [self.settings.names.show_receipt(each) for each in receipts]
+                names = self.settings.names
+                return [names.show_receipt(each) for each in receipts] if names else receipts
         raise AssertionError("a try returns or raises")
 
     async def _once(
