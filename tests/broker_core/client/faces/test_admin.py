@@ -127,7 +127,10 @@ def test_a_call_that_waits_holds_up_neither_sends_nor_the_end(fresh: LocalBroker
 def test_a_cancelled_call_leaves_a_client_that_works(fresh: LocalBroker) -> None:
     async def work() -> None:
         async with rocketpy.aio.connect(fresh.namesrv_addr, timeout_s=30) as mq:
-            with fresh.faults.delay("GET_ALL_TOPIC_CONFIG", 0.2), pytest.raises(asyncio.TimeoutError):
+            with (
+                fresh.faults.delay("GET_ALL_TOPIC_CONFIG", 0.2),
+                pytest.raises(asyncio.TimeoutError),
+            ):
                 await asyncio.wait_for(mq.admin.topics.all(), 0.01)
             assert [each.name for each in await mq.admin.topics.all()] == ["orders"]
 
