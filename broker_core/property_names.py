@@ -12,6 +12,7 @@ TAGS = "TAGS"  # the tag
 KEYS = "KEYS"  # its keys, with blanks between them
 UNIQ_KEY = "UNIQ_KEY"  # the unique key that its producer gave it; copies keep it
 SHARDING_KEY = "__SHARDINGKEY"  # messages with the same one go to the same queue, in order
+INSTANCE_ID = "INSTANCE_ID"  # the namespace of the producer that sent it
 
 # Messages that wait.
 DELAY = "DELAY"  # the delay level

@@ -15,7 +15,7 @@ from rocketpy.broker_core.client.address import (
     is_cluster_address,
 )
 from rocketpy.broker_core.client.credentials import CredentialsError
-from rocketpy.broker_core.net.tls import TlsError
+from rocketpy.broker_core.net.errors import TlsError
 from rocketpy.connector.options import Given, OptionError
 
 MOST_PULLED = 4096  # messages of a pull; brokers give what their settings allow

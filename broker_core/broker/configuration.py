@@ -40,6 +40,8 @@ AFTER_RESTART = frozenset(
         *(name for name in PROPERTIES.attributes if name.startswith("tls.")),
     }
 )
+# What is no setting here, but holds: tools look for it before they reset one queue to an offset.
+FACTS = {"useServerSideResetOffset": "true"}
 REFUSED = frozenset({"configBlackList", "brokerConfigPath"})  # as Apache's configBlackList
 
 
@@ -56,7 +58,7 @@ class Configuration:
         with self._changing:
             told = self._told.properties()
             shown = {name: v for name, v in told.items() if not name.endswith("Password")}
-            return java_properties.format(shown), self._version
+            return java_properties.format({**shown, **FACTS}), self._version
 
     def change(self, properties: Mapping[str, str]) -> None:
         """Change settings, and save them; blocks.

@@ -26,6 +26,7 @@ from rocketpy.broker_core.broker.handlers import (
 )
 from rocketpy.broker_core.net.service import Handler
 from rocketpy.broker_core.protocol.codes import OwnCode, RequestCode
+from rocketpy.broker_core.protocol.requests.clients import Heartbeat, UnregisterClient
 from rocketpy.broker_core.protocol.requests.groups import (
     DeleteGroup,
     GetAllGroups,
@@ -37,13 +38,11 @@ from rocketpy.broker_core.protocol.requests.groups import (
     GetConsumeStats,
     GetGroup,
     GetProducerConnections,
-    Heartbeat,
     LockQueues,
     QueryGroupsOfTopic,
     QuerySubscriptionOfGroup,
     QueryTopicsOfGroup,
     UnlockQueues,
-    UnregisterClient,
 )
 from rocketpy.broker_core.protocol.requests.offsets import (
     CloneGroupOffset,

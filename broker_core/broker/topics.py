@@ -18,10 +18,8 @@ from rocketpy.broker_core.metadata.names import (
     TRANSACTION_OP_TOPIC,
     check_topic_name,
 )
+from rocketpy.broker_core.metadata.permissions import PERM_INHERIT, PERM_READ, PERM_WRITE
 from rocketpy.broker_core.metadata.topics import (
-    PERM_INHERIT,
-    PERM_READ,
-    PERM_WRITE,
     TopicConfig,
 )
 

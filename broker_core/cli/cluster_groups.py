@@ -8,22 +8,17 @@ from typing import Any
 
 from rocketpy.broker_core.cli.connecting import connected
 from rocketpy.broker_core.cli.group_lag import Measure, QueueLag
-from rocketpy.broker_core.cli.group_reset import QueueReset, offset_by_name
+from rocketpy.broker_core.cli.group_reset import QueueReset
 from rocketpy.broker_core.cli.groups import settings_shown
 from rocketpy.broker_core.cli.options import time_ms
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.cluster import Cluster
-from rocketpy.broker_core.client.groups import LATEST_MS, ClusterGroups
-from rocketpy.broker_core.client.offsets import ClusterOffsets
+from rocketpy.broker_core.client.groups import ClusterGroups
+from rocketpy.broker_core.client.resets import GroupResets, ResetTarget
 from rocketpy.broker_core.client.topics import ClusterTopics
-from rocketpy.broker_core.errors import QueueNotFoundError
-from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata import dead_letter_topic
 from rocketpy.broker_core.metadata.names import is_system_group
 from rocketpy.broker_core.protocol.bodies.groups import GroupSettings
-
-_FIRST_MS = 0  # a time before all messages
-_TIMES = {"earliest": _FIRST_MS, "latest": LATEST_MS}
 
 
 @contextmanager
@@ -116,45 +111,16 @@ def reset_offsets(
     Raises:
         GroupOnlineError: consumers of the group run, and a broker cannot tell them such offsets.
     """
+    target = ResetTarget.named(to) or ResetTarget(time_ms=time_ms(to))
     with connected(address) as cluster:
-        groups = ClusterGroups(cluster)
-        after, rows = _planned(cluster, group, topic, to, queue_id)
-        if dry_run:
-            return rows
-        at_ms = _TIMES.get(to) if offset_by_name(to, 0, 0, 0) is not None else time_ms(to)
-        if queue_id is None and at_ms is not None and groups.members([group])[group]:
-            groups.move_to_time(group, topic, at_ms)
-        else:
-            groups.move(group, after)
-        return rows
-
-
-def _planned(
-    cluster: Cluster, group: str, topic: str, to: str, queue_id: int | None
-) -> tuple[dict[MessageQueue, int], list[QueueReset]]:
-    offsets = ClusterOffsets(cluster)
-    ranges = {each.queue: (each.first, each.end) for each in ClusterTopics(cluster).queues(topic)}
-    queues = [queue for queue in ranges if queue_id in (None, queue.queue_id)]
-    if not queues:
-        raise QueueNotFoundError(topic, queue_id or 0, 1 + max(each.queue_id for each in ranges))
-    before = offsets.committed(group, queues)
-    after = {}
-    for queue in queues:
-        found = offset_by_name(to, *ranges[queue], before.get(queue))
-        if found is not None:
-            after[queue] = found
-    if not after:
-        when = time_ms(to)
-        assert when is not None
-        after = offsets.by_time(queues, when)
-    rows = [
+        found = GroupResets(cluster).reset(group, topic, target, queue_id=queue_id, dry_run=dry_run)
+    return [
         QueueReset(
-            broker=queue.broker,
-            queue_id=queue.queue_id,
-            before=before.get(queue),
-            after=after[queue],
-            end=ranges[queue][1],
+            broker=each.queue.broker,
+            queue_id=each.queue.queue_id,
+            before=each.before,
+            after=each.after,
+            end=each.end,
         )
-        for queue in queues
+        for each in found
     ]
-    return after, rows

@@ -10,7 +10,6 @@ from typing import Any
 
 from rocketpy.broker_core.cli.connecting import connected
 from rocketpy.broker_core.client.address import ClusterAddress
-from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan
 from rocketpy.broker_core.errors import TopicNotFoundError
@@ -29,7 +28,8 @@ class ChangedTopic:
 def listed(address: ClusterAddress, *, everything: bool) -> list[dict[str, Any]]:
     """Return topics, each with its queues and how many messages they hold."""
     with connected(address) as cluster:
-        topics, own = ClusterTopics(cluster), _own_topics(cluster)
+        topics = ClusterTopics(cluster)
+        own = topics.of_brokers()
         found = {
             name: by_broker
             for name, by_broker in topics.all().items()
@@ -119,10 +119,3 @@ def _listed(
 def _perm(by_broker: Mapping[str, TopicSettings]) -> int:
     """Return what one may do with a topic on some broker at least."""
     return reduce(or_, (each.perm for each in by_broker.values()))
-
-
-def _own_topics(cluster: Cluster) -> set[str]:
-    """Return the topics that brokers make for themselves, named after them and their clusters."""
-    info = cluster.info()
-    names = {*info.broker_addr_table, *info.cluster_addr_table}
-    return names | {f"{name}_REPLY_TOPIC" for name in info.cluster_addr_table}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from rocketpy.broker_core.cli.options import time_ms
 from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import Screen, plain_table, print_json
 from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.client.resets import ResetTarget
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import QueueNotFoundError
 
 _COLUMNS = ("Queue>", "Before>", "After>", "To read>")
-_DISTANCE = re.compile(r"[+-]\d{1,15}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +85,10 @@ def _planned(
     ]
 
 
-def offset_by_name(to: str, first: int, end: int, committed: int | None) -> int | None:
-    """Return the offset that is meant by a name or a distance; None for what must be a time."""
-    if to == "earliest":
-        return first
-    if to == "latest":
-        return end
-    if _DISTANCE.fullmatch(to):
-        start = committed if committed is not None else first
-        return min(max(start + int(to), first), end)
-    return None
-
-
 def _offset_at(store: Store, topic: str, queue_id: int, to: str, committed: int | None) -> int:
     first, end = store.queues(topic)[queue_id]
-    found = offset_by_name(to, first, end, committed)
+    target = ResetTarget.named(to)
+    found = None if target is None else target.offset(first, end, committed)
     if found is not None:
         return found
     when = time_ms(to)

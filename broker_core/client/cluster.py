@@ -32,7 +32,7 @@ from rocketpy.broker_core.protocol.bodies.routes import (
 )
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.routes import GetRoute
+from rocketpy.broker_core.protocol.requests.clients import GetRoute
 
 if TYPE_CHECKING:
     import ssl
@@ -64,7 +64,7 @@ class Cluster:
         self._tls, self._context = tls, tls.context() if isinstance(tls, ClientTls) else tls
         self._name_servers = list(address.name_servers)  # the one that answered last comes first
         self._connections: dict[str, BlockingConnection] = {}
-        self._pid = os.getpid()
+        self._pid, self._is_ended = os.getpid(), False
         self._routes: dict[str, tuple[float, TopicRoute]] = {}
         self._info: tuple[float, ClusterInfo] | None = None
 
@@ -92,6 +92,12 @@ class Cluster:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+    def end(self) -> None:
+        """Have the call that another thread is in fail, and all later ones; close() comes after."""
+        self._is_ended = True
+        for connection in [*self._connections.values()]:
+            connection.end_waits()
 
     # --- what name servers know -------------------------------------------------------------------
 
@@ -259,6 +265,10 @@ class Cluster:
         known = ", ".join(sorted(self.info().broker_addr_table)) or "none"
         return f"{self.address} knows {known}"
 
+    def refresh(self) -> None:
+        """Have all routes and brokers asked for anew: what is known of them may be old."""
+        self._routes, self._info = {}, None
+
     def forget(self, broker: str) -> None:
         """Have a broker and its routes asked for anew: it does not answer."""
         self._info = None
@@ -315,6 +325,8 @@ class Cluster:
         Raises:
             ServerUnreachableError: nobody listens there.
         """
+        if self._is_ended:
+            raise ServerUnreachableError(address, "the client was closed")
         known = self._open(address)
         if known is None:
             known = BlockingConnection(

@@ -22,7 +22,7 @@ from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.bodies.routes import ClusterInfo, TopicList, TopicRouteData
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.routes import GetRoute
+from rocketpy.broker_core.protocol.requests.clients import GetRoute
 
 log = logging.getLogger(__name__)
 

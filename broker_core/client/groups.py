@@ -13,8 +13,8 @@ from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan, create_
 from rocketpy.broker_core.errors import GroupNotFoundError, RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import check_group_name, retry_topic
+from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettings, GroupSettingsTable
-from rocketpy.broker_core.protocol.bodies.heartbeats import ConsumerConnection
 from rocketpy.broker_core.protocol.bodies.offsets import ConsumeTimeSpans
 from rocketpy.broker_core.protocol.bodies.statistics import (
     ConsumedOffset,
@@ -25,6 +25,7 @@ from rocketpy.broker_core.protocol.bodies.topics import TopicSettings
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.groups import (
+    DeleteGroup,
     GetBrokerConsumeStats,
     GetConsumerConnections,
     GetConsumeStats,
@@ -117,6 +118,17 @@ class ClusterGroups:
                 self._cluster.ask_broker(broker, RemotingCommand(code, body=settings.encode()))
         return settings
 
+    def delete(self, group: str, *, with_offsets: bool = True) -> None:
+        """Delete a group on all brokers, with how far it has read unless that is to stay.
+
+        Its retries and dead letters stay. Consumers that run make it again, where brokers do that.
+        """
+        request = DeleteGroup(
+            group_name=group, clean_offset=with_offsets, remove_offset=with_offsets
+        )
+        for broker in self._cluster.masters():
+            self._cluster.ask_broker(broker, command_of(request))
+
     def make_retry_topic(self, group: str) -> None:
         """Make the topic for messages that are sent back, as a first consumer's heartbeat does.
 
@@ -128,22 +140,28 @@ class ClusterGroups:
 
     # --- who reads what ---------------------------------------------------------------------------
 
-    def members(self, groups: Iterable[str]) -> dict[str, set[str]]:
-        """Return the ids of the clients that consume for groups now."""
+    def connections(self, groups: Iterable[str]) -> dict[str, dict[str, ConsumerConnection]]:
+        """Return who consumes for groups now, and what, by group and broker."""
         asked = [(group, broker) for group in groups for broker in self._cluster.masters()]
         commands = [
             (broker, command_of(GetConsumerConnections(consumer_group=group)))
             for group, broker in asked
         ]
-        found: dict[str, set[str]] = {group: set() for group, _ in asked}
+        found: dict[str, dict[str, ConsumerConnection]] = {group: {} for group, _ in asked}
         for (group, _), (broker, answer) in zip(
             asked, self._cluster.ask_brokers(commands), strict=True
         ):
             if answer.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 body = self._cluster.check(broker, answer).body
-                clients = ConsumerConnection.decode(body).connections
-                found[group] |= {client.client_id for client in clients}
+                found[group][broker] = ConsumerConnection.decode(body)
         return found
+
+    def members(self, groups: Iterable[str]) -> dict[str, set[str]]:
+        """Return the ids of the clients that consume for groups now."""
+        return {
+            group: {client.client_id for each in by_broker.values() for client in each.connections}
+            for group, by_broker in self.connections(groups).items()
+        }
 
     def of_topic(self, topic: str) -> list[str]:
         """Return the groups that read a topic, or did."""

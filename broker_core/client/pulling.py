@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from rocketpy.broker_core.client.cluster import Cluster
-from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import NoBrokerError
+from rocketpy.broker_core.client.key_queries import records_with_key
 from rocketpy.broker_core.client.pull_window import PullWindow
 from rocketpy.broker_core.client.pulled import TOOLS_GROUP, Pulled, PullFilter, PullRequest
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
@@ -22,15 +22,12 @@ from rocketpy.broker_core.errors import RecordError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.net.blocking import BlockingConnection, ready
 from rocketpy.broker_core.net.errors import ServerUnreachableError
-from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.reading import QueryMessage
 
 MOST_MESSAGES = 1024  # asked for at once; brokers give what their settings allow
 _HELD_MS = 15_000
 _HELD_LATE_S = 30.0  # after which a held pull is lost: Apache's broker looks every 5 s
 _LOOK_S = 1.0  # how long a wait is at most, and how soon a lost broker is tried again
-_LONG_MS = (1 << 63) - 1
 
 
 class Puller:
@@ -79,18 +76,10 @@ class Puller:
         Brokers look them up by a hash: look again whether it is really meant. Each gives at most
         as many as its own limit, the newest.
         """
-        brokers = self._cluster.route(topic).broker_names
-        request = QueryMessage(
-            topic=topic, key=key, max_num=most, begin_timestamp=0, end_timestamp=_LONG_MS
-        )
-        found = []
-        commands = ((broker, command_of(request)) for broker in brokers)
-        for broker, answer in self._cluster.ask_brokers(commands):
-            if answer.code != ResponseCode.QUERY_NOT_FOUND:
-                queue = MessageQueue(topic, broker, -1)
-                body = self._cluster.check(broker, answer).body
-                found.append(Pulled(queue, 0, 0, 0, 0, body))
-        return found
+        return [
+            Pulled(MessageQueue(topic, broker, -1), 0, 0, 0, 0, records)
+            for broker, records in records_with_key(self._cluster, topic, key, most=most)
+        ]
 
     # --- as they come -----------------------------------------------------------------------------
 

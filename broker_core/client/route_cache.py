@@ -6,6 +6,8 @@ T2  What name servers do not tell any more is kept for a while: a broker that re
 T3  A topic that nobody asks for any more is forgotten, and so are brokers without topics.
 T4  A topic that is needed and not known is asked for each 5 s; one that is new, each 3 s for a
     while: brokers make a topic one after the other, as that of a group's retries when it joins.
+T5  A route that lost a broker is asked for each 3 s for two minutes: a broker that was restarted
+    gets messages again soon after it is back. Later on T1 holds.
 
 Plain values, no I/O; times are seconds of a steady clock, handed in.
 """
@@ -13,7 +15,7 @@ Plain values, no I/O; times are seconds of a steady clock, handed in.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rocketpy.broker_core.client.routes import TopicRoute, master_address
 from rocketpy.broker_core.protocol.bodies.routes import BrokerData
@@ -22,7 +24,8 @@ FRESH_S = 30.0  # as Apache's client asks
 MISSING_S = 120.0  # as long as Apache's name server takes to notice that a broker is gone
 UNUSED_S = 600.0
 UNKNOWN_S = 5.0
-NEW_S = 3.0  # how often a new route is asked for
+SOON_S = 3.0  # for a route that is new, or that lost a broker
+SOUGHT_S = 120.0  # how long a broker is waited for
 NEW_FOR_S = 10.0
 
 
@@ -34,10 +37,12 @@ class _Kept:
     used_s: float
     first_s: float  # when it came for the first time
     is_suspect: bool = False
+    lost: dict[str, float] = field(default_factory=dict)  # brokers that went, and when
 
     def due_after_s(self, now_s: float) -> float:
         """Return how long after it was asked for it is asked for again."""
-        return NEW_S if now_s - self.first_s < NEW_FOR_S else FRESH_S
+        is_sought = any(now_s - gone_s < SOUGHT_S for gone_s in self.lost.values())
+        return SOON_S if is_sought or now_s - self.first_s < NEW_FOR_S else FRESH_S
 
 
 class RouteCache:
@@ -65,7 +70,11 @@ class RouteCache:
         """Keep what a name server told now."""
         known = self._kept.get(route.topic)
         used_s, first_s = (now_s, now_s) if known is None else (known.used_s, known.first_s)
-        self._kept[route.topic] = _Kept(route, now_s, now_s, used_s, first_s)
+        kept = self._kept[route.topic] = _Kept(route, now_s, now_s, used_s, first_s)
+        if known is not None:
+            here = _masters(route)
+            gone = dict.fromkeys(_masters(known.route), now_s) | known.lost
+            kept.lost = {name: at_s for name, at_s in gone.items() if name not in here}
         self._unknown.pop(route.topic, None)
         self._find_brokers()
 
@@ -143,3 +152,8 @@ class RouteCache:
         self._brokers = {
             name: broker for kept in oldest_first for name, broker in kept.route.brokers.items()
         }
+
+
+def _masters(route: TopicRoute) -> list[str]:
+    """Return the brokers of a route that take messages."""
+    return [name for name, broker in route.brokers.items() if master_address(broker)]

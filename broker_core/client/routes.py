@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.metadata.topics import PERM_READ, PERM_WRITE
+from rocketpy.broker_core.metadata.permissions import PERM_READ, PERM_WRITE
 from rocketpy.broker_core.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
 
 _MASTER = 0

@@ -36,7 +36,7 @@ from rocketpy.broker_core.net.local_address import outgoing_address
 from rocketpy.broker_core.net.service import Reply, failure
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.groups import Heartbeat, UnregisterClient
+from rocketpy.broker_core.protocol.requests.clients import Heartbeat, UnregisterClient
 
 if TYPE_CHECKING:
     import ssl

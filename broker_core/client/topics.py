@@ -125,6 +125,12 @@ class ClusterTopics:
             ]
         return found
 
+    def of_brokers(self) -> set[str]:
+        """Return the topics that brokers make for themselves, named after them and clusters."""
+        info = self._cluster.info()
+        names = {*info.broker_addr_table, *info.cluster_addr_table}
+        return names | {f"{name}_REPLY_TOPIC" for name in info.cluster_addr_table}
+
     # --- changes ----------------------------------------------------------------------------------
 
     def create(

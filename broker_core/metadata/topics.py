@@ -20,13 +20,9 @@ from rocketpy.broker_core.metadata.documents import (
     without,
 )
 from rocketpy.broker_core.metadata.names import TOPIC_NAME_LIMIT, check_topic_name
+from rocketpy.broker_core.metadata.permissions import PERM_READ, PERM_WRITE
 
 _TABLE = "topicConfigTable"
-
-# Bits of `perm`.
-PERM_READ = 4
-PERM_WRITE = 2
-PERM_INHERIT = 1  # new topics may be made after this one
 
 
 @dataclass(frozen=True, slots=True)

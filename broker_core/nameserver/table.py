@@ -5,6 +5,7 @@ from __future__ import annotations
 from rocketpy.broker_core.nameserver.handlers import brokers, key_values, routes, settings
 from rocketpy.broker_core.net.service import Handler
 from rocketpy.broker_core.protocol.codes import RequestCode
+from rocketpy.broker_core.protocol.requests.clients import GetRoute
 from rocketpy.broker_core.protocol.requests.routes import (
     AddWritePermission,
     BrokerHeartbeat,
@@ -12,7 +13,6 @@ from rocketpy.broker_core.protocol.requests.routes import (
     DeleteTopicRoute,
     GetBrokerMembers,
     GetKeyValue,
-    GetRoute,
     ListKeyValues,
     ListTopicsOfCluster,
     PutKeyValue,

@@ -9,6 +9,7 @@ B3  No threads. Several connections are waited for together by ready().
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import select
 import socket
@@ -164,6 +165,12 @@ class BlockingConnection:
         self.is_closed = True
         if hasattr(self, "_socket"):
             self._socket.close()
+
+    def end_waits(self) -> None:
+        """Have whoever waits for an answer be told that there is none. Any thread may call it."""
+        if not self.is_closed:
+            with contextlib.suppress(OSError):  # it may be closed just now
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     # --- the socket -------------------------------------------------------------------------------
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rocketpy.broker_core import java_properties
-from rocketpy.broker_core.net.errors import ServerUnreachableError
-from rocketpy.broker_core.net.tls import TlsError
+from rocketpy.broker_core.net.errors import ServerUnreachableError, TlsError
 
 FILE = "ROCKETPY_TLS"
 _RECORDS, _SSL_3 = (0x15, 0x16), 3  # how the first records of TLS begin: kind and version

@@ -18,6 +18,17 @@ class ServerUnreachableError(RocketPyError):
         return f"{self.address} does not answer ({self.reason}); is it running, and reachable?"
 
 
+class TlsError(RocketPyError):
+    """Is raised when TLS cannot be had, or served, as the settings have it."""
+
+    def __init__(self, name: str, value: str, remedy: str) -> None:
+        super().__init__(name, value, remedy)
+        self.name, self.value, self.remedy = name, value, remedy
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}: {self.remedy}"
+
+
 def split_address(address: str) -> tuple[str, int]:
     """Return host and port of `host:port`; of IPv6 the last colon counts, with or without brackets.
 

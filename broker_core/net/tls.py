@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.net.errors import TlsError
 from rocketpy.broker_core.net.self_signed import self_signed
 from rocketpy.broker_core.net.server import TlsMode
 
@@ -27,17 +27,6 @@ _AUTHENTICATION = {
 _MODES = {each.value: each for each in TlsMode}
 _TRUTHS = {"true": True, "false": False}
 _Value = TypeVar("_Value")
-
-
-class TlsError(RocketPyError):
-    """Is raised when TLS cannot be served as the settings have it."""
-
-    def __init__(self, name: str, value: str, remedy: str) -> None:
-        super().__init__(name, value, remedy)
-        self.name, self.value, self.remedy = name, value, remedy
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.value}: {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

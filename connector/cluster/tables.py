@@ -12,7 +12,7 @@ from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan
-from rocketpy.broker_core.metadata.topics import PERM_READ, PERM_WRITE
+from rocketpy.broker_core.metadata.permissions import PERM_READ, PERM_WRITE
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.offsets import (

@@ -22,6 +22,7 @@ A cluster of RocketMQ, Apache's or ours, is reached through its name servers:
     with rocketpy.connect("ns1:9876;ns2:9876") as mq:       # `async with rocketpy.aio.connect(...)`
         mq.send("orders", b"1 euro", tags="paid", keys="o-1")
         listener = mq.listen("billing", "orders", print)    # or: for message in mq.consumer(...)
+        mq.admin.offsets.lag("billing").messages            # topics, groups, lag, resets, brokers
 
     open, Store, StoreConfig                    the store: help(rocketpy.Store) has all it can do
     connect, BlockingClient, aio                the client of clusters, blocking and for asyncio

@@ -75,10 +75,9 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.java_settings import SettingError
     from rocketpy.broker_core.nameserver.key_values import KeyValueFileError
     from rocketpy.broker_core.net.client_tls import TlsFailedError
-    from rocketpy.broker_core.net.errors import ServerUnreachableError
+    from rocketpy.broker_core.net.errors import ServerUnreachableError, TlsError
     from rocketpy.broker_core.net.loop_thread import ForeignLoopError, WaitingInLoopError
     from rocketpy.broker_core.net.service import RefusedError
-    from rocketpy.broker_core.net.tls import TlsError
     from rocketpy.broker_core.protocol.errors import BodyError, FrameError, HeaderError
     from rocketpy.broker_core.stale_batch import StaleBatchError
     from rocketpy.broker_core.storage.identity import OtherStoreError
@@ -231,7 +230,7 @@ _HOMES = {
     "SettingError": "rocketpy.broker_core.java_settings",
     "SparkStartError": "rocketpy.spark_jobs.quiet_start",
     "StoreAccessError": "rocketpy.broker_core.embedded.boundary",
-    "TlsError": "rocketpy.broker_core.net.tls",
+    "TlsError": "rocketpy.broker_core.net.errors",
     "UnknownCodeError": "rocketpy.broker_core.broker.faults",
 }
 

@@ -54,7 +54,7 @@ class JavaPeer:
     def listen(
         self, group: str, topic: str, *, orderly: bool = False, tags: str = "*", sql: str = ""
     ) -> None:
-        """Start a push consumer of a group of its own."""
+        """Start a push consumer of a group of its own: `group`, or `namespace/group`."""
         order = "orderly" if orderly else "concurrently"
         self._tell(f"listen {group} {topic} {order} {'sql ' + sql if sql else 'tag ' + tags}")
         self._wait(lambda lines: any(line.get("ready") == group for line in lines))
@@ -74,6 +74,12 @@ class JavaPeer:
         self._tell(f"ask {topic} {body}")
         lines = self._wait(lambda lines: any("reply" in line for line in lines))
         return str(next(line["reply"] for line in lines if "reply" in line))
+
+    def send(self, topic: str, body: str) -> str:
+        """Send a message to a topic, or to `namespace/topic`; return the topic as Java shows it."""
+        self._tell(f"send {topic} {body}")
+        lines = self._wait(lambda lines: any(line.get("sent") == body for line in lines))
+        return str(next(line["topic"] for line in lines if line.get("sent") == body))
 
     def _tell(self, command: str) -> None:
         assert self._process.stdin is not None

@@ -166,6 +166,11 @@ def test_topics_are_made_by_administrators(apache: Protected) -> None:
         ClusterTopics(cluster).create("mine", queues=1)
     said = "this is for administrators" if apache.version == VERSION_4 else "topic 'mine'"
     assert said in str(caught.value)
+    with (
+        rocketpy.connect(apache.namesrv_addr, credentials=WRITER, timeout_s=30) as client,
+        pytest.raises(PermissionRefusedError, match=said),
+    ):
+        client.admin.topics.create("mine", queues=1)
 
 
 def test_a_consumer_that_may_not_read_says_so_in_its_log(

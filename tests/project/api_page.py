@@ -7,12 +7,25 @@ from collections.abc import Iterator
 from typing import Any, is_typeddict
 
 import rocketpy
+from rocketpy.broker_core.client.admin.brokers import BrokerState, RegisteredBroker
+from rocketpy.broker_core.client.admin.groups import (
+    ConnectedClient,
+    Group,
+    GroupConnections,
+    TopicSubscription,
+)
+from rocketpy.broker_core.client.admin.offsets import GroupLag
+from rocketpy.broker_core.client.admin.topics import Topic
 from rocketpy.broker_core.client.consuming.opening import ConsumerOptions, ListenOptions
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
+from rocketpy.broker_core.client.faces import admin
 from rocketpy.broker_core.client.faces.arguments import MessageOptions
 from rocketpy.broker_core.client.faces.blocking import Transaction
 from rocketpy.broker_core.client.faces.consuming import Listener, PollingConsumer
+from rocketpy.broker_core.client.groups import QueueProgress
 from rocketpy.broker_core.client.parcels import SendReceipt
+from rocketpy.broker_core.client.resets import QueueMove
+from rocketpy.broker_core.client.topics import QueueSpan
 from rocketpy.broker_core.embedded import AppendResult, Receipt, SentBack
 from rocketpy.broker_core.local import LocalBroker
 from rocketpy.broker_core.local.faults import Faults
@@ -30,6 +43,13 @@ _HEAD = (
     "queues, or a dict of queue ids and offsets. Type checkers know all of it. Every error is one "
     "of [`rocketpy.errors`](errors.md).\n"
 )
+_ADMIN = {
+    "topics": admin.BlockingTopics,
+    "groups": admin.BlockingGroups,
+    "offsets": admin.BlockingOffsets,
+    "messages": admin.BlockingMessages,
+    "brokers": admin.BlockingBrokers,
+}
 _PUBLIC = (
     *("open", "local_spark", "register", "backfill", "restore", "send_back", "messages_behind"),
     *("local_broker", "connect"),
@@ -51,13 +71,17 @@ def _sections() -> Iterator[str]:
         yield _entry(f"store.{name}", method)
     yield "## A client of clusters\n"
     yield (
-        "What `rocketpy.connect` returns: see [sending](client.md) and [consuming](consuming.md). "
+        "What `rocketpy.connect` returns: see [sending](client.md), [consuming](consuming.md) and "
+        "[administering](administering.md). "
         "Use it in `with`, or `close()` it. What `rocketpy.aio.connect` returns has the same "
         "names; there they are coroutines.\n"
     )
     for name, member in _members(rocketpy.BlockingClient):
         if name != "run":
             yield _entry(f"mq.{name}", member)
+    for subject in ("topics", "groups", "offsets", "messages", "brokers"):
+        for name, member in _members(_ADMIN[subject]):
+            yield _entry(f"mq.admin.{subject}.{name}", member)
     for name, member in _members(Transaction):
         yield _entry(f"transaction.{name}", member)
     for name, member in _members(Listener):
@@ -81,6 +105,8 @@ def _sections() -> Iterator[str]:
     for kind in (
         *(rocketpy.StoreConfig, Receipt, AppendResult, SentBack, SendReceipt, MessageOptions),
         *(ListenOptions, ConsumerOptions),
+        *(Topic, QueueSpan, Group, GroupConnections, ConnectedClient, TopicSubscription),
+        *(GroupLag, QueueProgress, QueueMove, RegisteredBroker, BrokerState),
         *(ReceivedMessage, rocketpy.BufferLimits, rocketpy.Later, rocketpy.Sql),
         *(BackfillOptions, BackfillReport, RestoreOptions, RestoreReport),
     ):

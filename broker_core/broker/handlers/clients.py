@@ -12,26 +12,27 @@ from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.metadata.names import retry_topic
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
-from rocketpy.broker_core.protocol.bodies.heartbeats import (
-    SQL92,
-    TAG,
+from rocketpy.broker_core.protocol.bodies.connections import (
     CheckedSubscription,
     ClientConnection,
     ConsumerConnection,
     ConsumerList,
-    HeartbeatData,
     ProducerConnection,
     ProducerInfo,
     ProducerTable,
 )
+from rocketpy.broker_core.protocol.bodies.heartbeats import (
+    SQL92,
+    TAG,
+    HeartbeatData,
+)
 from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.requests.clients import Heartbeat, UnregisterClient
 from rocketpy.broker_core.protocol.requests.groups import (
     GetAllProducers,
     GetConsumerConnections,
     GetConsumerList,
     GetProducerConnections,
-    Heartbeat,
-    UnregisterClient,
 )
 from rocketpy.broker_core.protocol.requests.request import Request
 

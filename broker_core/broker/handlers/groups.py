@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.metadata.groups import GroupConfig
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
+from rocketpy.broker_core.protocol.bodies.connections import GroupSubscription
 from rocketpy.broker_core.protocol.bodies.groups import (
     GroupList,
     GroupSettings,
     GroupSettingsList,
     GroupSettingsTable,
 )
-from rocketpy.broker_core.protocol.bodies.heartbeats import GroupSubscription
 from rocketpy.broker_core.protocol.bodies.routes import TopicList
 from rocketpy.broker_core.protocol.bodies.topics import DataVersion
 from rocketpy.broker_core.protocol.codes import ResponseCode

@@ -35,6 +35,7 @@ from rocketpy.broker_core.client.consuming.subscriptions import (
     subscriptions,
 )
 from rocketpy.broker_core.client.consuming.terms import GroupTerms
+from rocketpy.broker_core.client.namespaces import NO_NAMESPACE, Namespace
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -91,6 +92,7 @@ async def listen(
     strategy: str = DEFAULT,
     limits: BufferLimits | None = None,
     offsets_path: str | os.PathLike[str] | None = None,
+    names: Namespace = NO_NAMESPACE,
 ) -> PushConsumer:
     """Return a consumer that has joined its group and hands messages to a handler.
 
@@ -104,14 +106,15 @@ async def listen(
     and keeps its offsets in a file, `offsets_path`.
 
     `start` is where a group begins that never read: `latest`, `earliest`, or a time. A message
-    whose handler takes longer than `handler_timeout_s` is sent back, unless in order.
+    whose handler takes longer than `handler_timeout_s` is sent back, unless in order. Group, topics
+    and messages are as a program of the namespace calls them.
 
     Raises:
         GroupNameError, RebalanceError, MessageRefusedError: an argument cannot be.
         ServerUnreachableError: no name server answers.
         FilterRefusedError: a broker does not understand a filter.
     """
-    wanted = subscriptions(topics, _now_ms())
+    group, wanted = names.wrap(group), subscriptions(topics, _now_ms(), names)
     if not broadcast:
         wanted |= subscriptions(retry_topic(group), _now_ms())
     terms = GroupTerms(
@@ -122,6 +125,7 @@ async def listen(
         is_orderly=ordered,
         is_broadcasting=broadcast,
         limits=limits or BufferLimits(),
+        names=names,
     )
     calling = HandlerTerms(
         threads=threads,
@@ -147,11 +151,13 @@ async def consume(
     auto_commit: bool = True,
     strategy: str = DEFAULT,
     limits: BufferLimits | None = None,
+    names: Namespace = NO_NAMESPACE,
 ) -> PullConsumer:
     """Return a consumer that gives messages when it is asked.
 
     With `topics`, as listen() has them, it shares them with the other clients of its group. With
-    `queues` it reads these, whoever else does, and `wanted` is their filter.
+    `queues` it reads these, whoever else does, and `wanted` is their filter. All names are as a
+    program of the namespace has them.
 
     Raises:
         GroupNameError, RebalanceError, MessageRefusedError: an argument cannot be.
@@ -161,15 +167,19 @@ async def consume(
     """
     if (topics is None) == (queues is None):
         raise MessageRefusedError("a consumer", "reads topics or queues: give one of the two")
+    group = names.wrap(group)
+    if queues is not None:
+        queues = [names.wrap_queue(each) for each in queues]
     if topics is None:
         topics = {each.topic: wanted for each in queues or ()}
     terms = GroupTerms(
         group=group,
-        subscriptions=subscriptions(topics, _now_ms()),
+        subscriptions=subscriptions(topics, _now_ms(), names),
         start=StartFrom.of(start),
         strategy=client_strategy(strategy),
         is_push=False,
         limits=limits or BufferLimits(),
+        names=names,
     )
     keeping = RemoteOffsets(group, QueueCalls(session))
     consumer = PullConsumer(session, terms, keeping, assigned=queues, commits_itself=auto_commit)

@@ -65,6 +65,7 @@ class PullConsumer:
     ) -> None:
         """Read nothing yet; `assigned` are queues to read without joining the group."""
         self._terms, self._keeping, self._assigned = terms, keeping, assigned
+        self._names = terms.names
         self._calls = QueueCalls(session)
         own = keeping if commits_itself else OnlyWhenAsked(keeping)
         self._member: GroupClient | None = None
@@ -142,7 +143,7 @@ class PullConsumer:
         """
         self._finish_given()
         self._given = await self._take(most, time.monotonic() + timeout_s)
-        return [each.message for each in self._given]
+        return [self._names.show_message(each.message) for each in self._given]
 
     def finish(self, count: int) -> None:
         """Take the first messages that poll() gave last as done."""
@@ -168,7 +169,7 @@ class PullConsumer:
                 taken = self._ahead.popleft()
                 if not taken.process.is_dropped:
                     self._given = [taken]
-                    return taken.message
+                    return self._names.show_message(taken.message)
         raise StopAsyncIteration
 
     @property
@@ -222,16 +223,17 @@ class PullConsumer:
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
         """The queues that it reads now."""
-        return tuple(sorted(self._held.readers))
+        return tuple(sorted(map(self._names.show_queue, self._held.readers)))
 
     def positions(self) -> dict[MessageQueue, int]:
         """Return where the group reads on in each queue, with all that is done."""
-        return self._held.positions()
+        return self._names.show_queues(self._held.positions())
 
     async def commit(self) -> list[MessageQueue]:
         """Commit all that was given so far; return the queues whose broker did not take it."""
         self._finish_given()
-        return await self._keeping.commit(self._held.positions())
+        failed = await self._keeping.commit(self._held.positions())
+        return [self._names.show_queue(each) for each in failed]
 
     async def seek(self, queue: MessageQueue, queue_offset: int) -> None:
         """Read a queue on from an offset; what was pulled of it is forgotten.
@@ -243,15 +245,15 @@ class PullConsumer:
 
     async def seek_to_time(self, queue: MessageQueue, time_ms: int) -> None:
         """Read a queue on from the first message stored at a time or later."""
-        await self.seek(queue, await self._calls.by_time(queue, time_ms))
+        await self.seek(queue, await self._calls.by_time(self._names.wrap_queue(queue), time_ms))
 
     async def seek_to_first(self, queue: MessageQueue) -> None:
         """Read a queue on from its first message."""
-        await self.seek(queue, await self._calls.first(queue))
+        await self.seek(queue, await self._calls.first(self._names.wrap_queue(queue)))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Read a queue on from its end."""
-        await self.seek(queue, await self._calls.end(queue))
+        await self.seek(queue, await self._calls.end(self._names.wrap_queue(queue)))
 
     async def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Give nothing of these queues until resume(); they stay this client's."""
@@ -266,7 +268,7 @@ class PullConsumer:
             self._arrived(reader)
 
     def _reader(self, queue: MessageQueue) -> QueuePuller:
-        reader = self._held.readers.get(queue)
+        reader = self._held.readers.get(self._names.wrap_queue(queue))
         if reader is None:
             raise QueueNotHeldError(str(queue), ", ".join(map(str, self.queues)))
         return reader

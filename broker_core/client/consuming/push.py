@@ -119,7 +119,7 @@ class PushConsumer:
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
         """The queues that it reads now."""
-        return tuple(sorted(self._member.held.readers))
+        return tuple(sorted(map(self._terms.names.show_queue, self._member.held.readers)))
 
     @property
     def buffered(self) -> int:
@@ -128,7 +128,7 @@ class PushConsumer:
 
     def positions(self) -> dict[MessageQueue, int]:
         """Return where the group reads on in the queues that it reads now."""
-        return self._member.held.positions()
+        return self._terms.names.show_queues(self._member.held.positions())
 
     async def start(self) -> None:
         """Join the group, and hand out messages from now on; as GroupClient.join()."""
@@ -145,7 +145,7 @@ class PushConsumer:
 
     async def reset(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Read queues from other offsets on, those of them that it reads now; commit these."""
-        await self._member.held.reset(dict(offsets))
+        await self._member.held.reset(self._terms.names.wrap_queues(offsets))
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
         """Let handlers end, commit, leave the group. Closing twice is fine."""
@@ -219,7 +219,8 @@ class PushConsumer:
 
     async def _call(self, messages: Sequence[ReceivedMessage]) -> Later | None:
         """Return what the handler says of messages."""
-        argument = messages[0] if self._calling.batch is None else [*messages]
+        shown = self._terms.names.show_messages(messages)
+        argument = shown[0] if self._calling.batch is None else shown
         try:
             if self._threads is None:
                 returned = await self._handler(argument)  # type: ignore[misc]

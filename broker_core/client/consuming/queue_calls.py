@@ -13,9 +13,8 @@ from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.errors import good
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.protocol.bodies.connections import CheckedSubscription, ConsumerList
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
-    CheckedSubscription,
-    ConsumerList,
     SubscriptionData,
 )
 from rocketpy.broker_core.protocol.bodies.queue_locks import (

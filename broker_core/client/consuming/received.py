@@ -100,6 +100,23 @@ def read_messages(records: bytes | memoryview, queue: MessageQueue) -> list[Rece
     return found
 
 
+def read_stored(records: bytes | memoryview, broker: str) -> list[ReceivedMessage]:
+    """Return the messages of records of any queues of a broker; each knows its own.
+
+    Raises:
+        RecordError, BodyError: as read_messages()
+    """
+    found: list[ReceivedMessage] = []
+    view, at = memoryview(records), 0
+    while at < len(view):
+        end = at + SIZE_AND_MAGIC.unpack_from(view, at)[0]
+        message = decode_record(view, at)
+        queue = MessageQueue(message.topic, broker, message.queue_id)
+        found.extend(read_messages(view[at:end], queue))
+        at = end
+    return found
+
+
 def _received(message: Message, queue: MessageQueue) -> ReceivedMessage:
     properties = message.properties
     first_topic = properties.get(RETRY_TOPIC) if is_retry_topic(message.topic) else None

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
+from rocketpy.broker_core.client.namespaces import NO_NAMESPACE, Namespace
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
     EVERYTHING,
     SQL92,
@@ -96,8 +97,12 @@ def _codes(names: tuple[str, ...]) -> tuple[int, ...]:
 Topics = str | Sequence[str] | Mapping[str, Wanted]
 
 
-def subscriptions(topics: Topics, version_ms: int) -> dict[str, Subscription]:
+def subscriptions(
+    topics: Topics, version_ms: int, names: Namespace = NO_NAMESPACE
+) -> dict[str, Subscription]:
     """Return the subscriptions by topic: of one, of several, or of several with a filter each.
+
+    Topics are given as programs of a namespace call them.
 
     Raises:
         MessageRefusedError: a filter names no tag.
@@ -106,4 +111,5 @@ def subscriptions(topics: Topics, version_ms: int) -> dict[str, Subscription]:
         topics = {topics: EVERYTHING}
     elif not isinstance(topics, Mapping):
         topics = dict.fromkeys(topics, EVERYTHING)
-    return {name: Subscription(name, wanted, version_ms) for name, wanted in topics.items()}
+    wrapped = {names.wrap(name): wanted for name, wanted in topics.items()}
+    return {name: Subscription(name, wanted, version_ms) for name, wanted in wrapped.items()}

@@ -10,6 +10,7 @@ from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
 from rocketpy.broker_core.client.consuming.shares import client_strategy
 from rocketpy.broker_core.client.consuming.start import StartFrom, StartPoint
 from rocketpy.broker_core.client.consuming.subscriptions import Subscription
+from rocketpy.broker_core.client.namespaces import NO_NAMESPACE, Namespace
 from rocketpy.broker_core.metadata.names import check_group_name
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
     BROADCASTING,
@@ -25,6 +26,8 @@ from rocketpy.broker_core.rebalance.catalogue import DEFAULT, StrategyChoice
 class GroupTerms:
     """How a client consumes for a group. `subscriptions` has the topic of retries, too, if any.
 
+    Group and topics are as brokers know them; `names` says how the program calls them.
+
     Raises:
         GroupNameError: no group can have that name.
     """
@@ -38,6 +41,7 @@ class GroupTerms:
     is_push: bool = True
     limits: BufferLimits = field(default_factory=BufferLimits)
     pull_messages: int = MOST_MESSAGES
+    names: Namespace = NO_NAMESPACE
 
     def __post_init__(self) -> None:
         check_group_name(self.group)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.credentials import Credentials
@@ -21,6 +21,7 @@ from rocketpy.broker_core.client.faces.arguments import (
     message_draft,
     message_drafts,
 )
+from rocketpy.broker_core.client.namespaces import Namespace
 from rocketpy.broker_core.client.parcels import (
     COMPRESS_OVER_BYTES,
     MOST_BYTES,
@@ -45,8 +46,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from rocketpy.broker_core.client.cluster import Cluster
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
+    from rocketpy.broker_core.client.faces.admin import AdminThread, AsyncAdmin
     from rocketpy.broker_core.client.faces.arguments import MessageOptions
+
+_Subject = TypeVar("_Subject")
+_Result = TypeVar("_Result")
 
 
 class AsyncClient(AsyncConsuming):
@@ -63,7 +69,7 @@ class AsyncClient(AsyncConsuming):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """Open nothing yet; programs call connect()."""
-        super().__init__()
+        super().__init__(settings.names)
         self.address, self._settings = address, settings
         self._credentials, self._tls = credentials, tls
         self._checker, self._hooks = checker, hooks
@@ -71,6 +77,7 @@ class AsyncClient(AsyncConsuming):
         self._producer: AsyncProducer | None = None
         self._transactions: ProducerTransactions | None = None
         self._requests: Requests | None = None
+        self._admin: AdminThread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
@@ -92,20 +99,25 @@ class AsyncClient(AsyncConsuming):
     @property
     def session(self) -> Session:
         """The connections of this client; made on first use, in the running loop."""
-        if self._is_closed:
-            raise ClientClosedError(repr(self))
-        loop = asyncio.get_running_loop()
+        self._refuse_elsewhere()
         if self._session is None:
-            self._loop = loop
             self._session = Session(
                 self.address,
                 timeout_s=self._settings.timeout_s,
                 credentials=self._credentials,
                 tls=self._tls,
             )
+        return self._session
+
+    def _refuse_elsewhere(self) -> None:
+        """Have it belong to the running loop, and be used in no other, nor after its end."""
+        if self._is_closed:
+            raise ClientClosedError(repr(self))
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
         elif self._loop is not loop:
             raise OtherLoopError(repr(self))
-        return self._session
 
     @property
     def producer(self) -> AsyncProducer:
@@ -250,7 +262,34 @@ class AsyncClient(AsyncConsuming):
     @property
     def is_open(self) -> bool:
         """Whether it was used, so that there is something to close."""
-        return self._session is not None
+        return self._session is not None or self._admin is not None
+
+    # --- administering ----------------------------------------------------------------------------
+
+    @property
+    def admin(self) -> AsyncAdmin:
+        """What administers the cluster: `topics`, `groups`, `offsets`, `messages`, `brokers`."""
+        from rocketpy.broker_core.client.faces.admin import AsyncAdmin  # few need it
+
+        return AsyncAdmin(self.administer)
+
+    async def administer(
+        self, kind: Callable[[Cluster, Namespace], _Subject], work: Callable[[_Subject], _Result]
+    ) -> _Result:
+        """Return what work with a class of client/admin/ returns, done in the thread for it."""
+        self._refuse_elsewhere()
+        if self._admin is None:
+            from rocketpy.broker_core.client.cluster import Cluster
+            from rocketpy.broker_core.client.faces.admin import AdminThread
+
+            cluster = Cluster(
+                self.address,
+                timeout_s=self._settings.timeout_s,
+                credentials=self._credentials,
+                tls=self._tls,
+            )
+            self._admin = AdminThread(cluster, self._names)
+        return await self._admin.call(kind, work)
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -260,7 +299,8 @@ class AsyncClient(AsyncConsuming):
         Consumers are closed first; of pull consumers, what they gave last is not committed. Then
         sends that are in flight are waited for, for `timeout_s`; what is left fails.
         """
-        await self._close_consumers(timeout_s)
+        closing = [] if self._admin is None else [self._admin.close(timeout_s)]
+        await asyncio.gather(self._close_consumers(timeout_s), *closing)
         self._is_closed = True
         session, self._session = self._session, None
         if session is not None and self._producer is not None:
@@ -286,6 +326,7 @@ def connect(
     hooks: Sequence[SendHook] = (),
     credentials: Credentials | None = None,
     tls: ClientTls | bool | None = None,
+    namespace: str = "",
 ) -> AsyncClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -295,16 +336,19 @@ def connect(
     a half message whether its transaction was done: True, False, or None if that is not known;
     plain functions are called in a thread. `hooks` see each try. A protected cluster knows the
     client by its `credentials`, by default those of the environment; with `tls` all is encrypted:
-    True, or a ClientTls that says whom to trust; by default what the environment says.
+    True, or a ClientTls that says whom to trust; by default what the environment says. With a
+    `namespace` all topics and groups are those of it: `orders` is `namespace%orders` to brokers.
 
     Raises:
         ClusterAddressError: it is no address.
-        GroupNameError: no group can have that name.
+        GroupNameError, MessageRefusedError: no group, or no namespace can have that name.
         CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
-    check_group_name(group)
+    names = Namespace(namespace)
+    check_group_name(names.wrap(group))
     settings = ProducerSettings(
-        group=group,
+        group=names.wrap(group),
+        names=names,
         timeout_s=timeout_s,
         tries=tries,
         compress_over=compress_over,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.consuming.push import Handler, PushConsumer
     from rocketpy.broker_core.client.consuming.queue_calls import QueueCalls
     from rocketpy.broker_core.client.consuming.subscriptions import Topics, Wanted
+    from rocketpy.broker_core.client.namespaces import Namespace
     from rocketpy.broker_core.client.session import Session
     from rocketpy.broker_core.message_queue import MessageQueue
 
@@ -31,7 +32,8 @@ _Close = Callable[[float], Coroutine[Any, Any, None]]  # of how long handlers ma
 class AsyncConsuming:
     """Makes consumers, and closes them with the client."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Namespace) -> None:
+        self._names = names
         self._consumers: list[tuple[PushConsumer | PullConsumer, _Close]] = []
 
     @property
@@ -72,7 +74,9 @@ class AsyncConsuming:
         """
         from rocketpy.broker_core.client.consuming import opening  # many only send
 
-        consumer = await opening.listen(self.session, group, topics, handler, **options)
+        consumer = await opening.listen(
+            self.session, group, topics, handler, names=self._names, **options
+        )
         self._keep(consumer, lambda timeout_s: consumer.close(timeout_s=timeout_s))
         return consumer
 
@@ -90,7 +94,7 @@ class AsyncConsuming:
         """
         from rocketpy.broker_core.client.consuming import opening
 
-        consumer = await opening.consume(self.session, group, topics, **options)
+        consumer = await opening.consume(self.session, group, topics, names=self._names, **options)
         self._keep(consumer, lambda _: consumer.close(is_done=False))
         return consumer
 
@@ -102,7 +106,8 @@ class AsyncConsuming:
         Raises:
             TopicNotFoundError: there is no such topic.
         """
-        return (await self.session.route(topic, fresh=True)).readable()
+        route = await self.session.route(self._names.wrap(topic), fresh=True)
+        return [self._names.show_queue(each) for each in route.readable()]
 
     async def pull(
         self,
@@ -122,22 +127,30 @@ class AsyncConsuming:
         """
         from rocketpy.broker_core.client.consuming import opening
 
-        return await opening.pull_at(
-            self.session, queue, queue_offset, most=most, wanted=wanted, wait_s=wait_s
+        answer = await opening.pull_at(
+            self.session,
+            self._names.wrap_queue(queue),
+            queue_offset,
+            most=most,
+            wanted=wanted,
+            wait_s=wait_s,
         )
+        return answer._replace(messages=self._names.show_messages(answer.messages))
 
     async def queue_range(self, queue: MessageQueue) -> tuple[int, int]:
         """Return the first offset of a queue, and its end."""
-        calls = self._queue_calls
+        calls, queue = self._queue_calls, self._names.wrap_queue(queue)
         return await calls.first(queue), await calls.end(queue)
 
     async def offset_at(self, queue: MessageQueue, time: Time) -> int:
         """Return the offset of the first message of a queue stored at a time or later."""
-        return await self._queue_calls.by_time(queue, milliseconds("time", time))
+        queue, time_ms = self._names.wrap_queue(queue), milliseconds("time", time)
+        return await self._queue_calls.by_time(queue, time_ms)
 
     async def committed(self, group: str, queue: MessageQueue) -> int | None:
         """Return where a group reads on in a queue; None if it never committed."""
-        return await self._queue_calls.committed(group, queue)
+        queue = self._names.wrap_queue(queue)
+        return await self._queue_calls.committed(self._names.wrap(group), queue)
 
     # --- the end ----------------------------------------------------------------------------------
 

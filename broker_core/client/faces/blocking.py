@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
     from rocketpy.broker_core.client.credentials import Credentials
+    from rocketpy.broker_core.client.faces.admin import BlockingAdmin
     from rocketpy.broker_core.client.faces.arguments import MessageOptions
     from rocketpy.broker_core.client.parcels import SendReceipt
     from rocketpy.broker_core.client.sending.hooks import SendHook
@@ -243,6 +244,13 @@ class BlockingClient(BlockingConsuming):
         """
         return self.run(lambda client: client.reply(request, body))
 
+    @property
+    def admin(self) -> BlockingAdmin:
+        """What administers the cluster: `topics`, `groups`, `offsets`, `messages`, `brokers`."""
+        from rocketpy.broker_core.client.faces.admin import BlockingAdmin  # few need it
+
+        return BlockingAdmin(self.run)
+
     # --- the end ----------------------------------------------------------------------------------
 
     def close(self, *, timeout_s: float = CLOSE_S) -> None:
@@ -316,6 +324,7 @@ def connect(
     hooks: Sequence[SendHook] = (),
     credentials: Credentials | None = None,
     tls: ClientTls | bool | None = None,
+    namespace: str = "",
 ) -> BlockingClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -325,11 +334,12 @@ def connect(
     a half message whether its transaction was done: True, False, or None if that is not known; it
     is called in a thread. `hooks` see each try. A protected cluster knows the client by its
     `credentials`, by default those of the environment; with `tls` all is encrypted: True, or a
-    ClientTls that says whom to trust; by default what the environment says.
+    ClientTls that says whom to trust; by default what the environment says. With a `namespace` all
+    topics and groups are those of it: `orders` is `namespace%orders` to brokers.
 
     Raises:
         ClusterAddressError: it is no address.
-        GroupNameError: no group can have that name.
+        GroupNameError, MessageRefusedError: no group, or no namespace can have that name.
         CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
     return BlockingClient(
@@ -346,6 +356,7 @@ def connect(
             hooks=hooks,
             credentials=credentials,
             tls=tls,
+            namespace=namespace,
         )
     )
 

@@ -17,8 +17,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, cut
-from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
+from rocketpy.broker_core.client.errors import (
+    IdentityRefusedError,
+    NoBrokerError,
+    PermissionRefusedError,
+    ServerRefusedError,
+)
 from rocketpy.broker_core.client.heartbeats import ClientGroups
+from rocketpy.broker_core.client.namespaces import NO_NAMESPACE, Namespace
 from rocketpy.broker_core.client.parcels import (
     BATCH_BYTES,
     COMPRESS_OVER_BYTES,
@@ -38,6 +44,7 @@ from rocketpy.broker_core.errors import MessageRefusedError, RocketPyError
 from rocketpy.broker_core.intake.destination import refuse_system_topic
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.broker_core.property_names import INSTANCE_ID
 from rocketpy.broker_core.protocol.bodies.heartbeats import ProducerData
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 
@@ -54,9 +61,13 @@ _ELSEWHERE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings:
-    """How a producer sends. `timeout_s` is that of one try; `tries` are all of them."""
+    """How a producer sends. `timeout_s` is that of one try; `tries` are all of them.
+
+    `group` is as brokers know it; topics are given as programs of the namespace call them.
+    """
 
     group: str = PRODUCER_GROUP
+    names: Namespace = NO_NAMESPACE
     timeout_s: float = 3.0
     tries: int = 3
     compress_over: int | None = COMPRESS_OVER_BYTES
@@ -139,7 +150,10 @@ class AsyncProducer:
             ServerUnreachableError: no answer came; it may be stored nevertheless.
             ServerRefusedError: the broker did not take it.
         """
-        _require_topic(topic)
+        if code is None:
+            topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
+        else:  # replies go to a topic of the brokers' own
+            _require_topic(topic)
         parcel = _Parcel([self._written(draft)], select, code, on_try)
         return (await self._deliver(topic, parcel))[0]
 
@@ -147,7 +161,7 @@ class AsyncProducer:
         self, topic: str, draft: MessageDraft, *, select: Selector | None = None
     ) -> asyncio.Task[SendReceipt]:
         """Have one message sent; returns as soon as there is room for it in flight."""
-        _require_topic(topic)
+        topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
         parcel = _Parcel([self._written(draft)], select)
         size = await self._enter(parcel)
 
@@ -169,7 +183,7 @@ class AsyncProducer:
         Raises:
             as send(): some of them may be stored.
         """
-        _require_topic(topic)
+        topic = self._wrapped(topic)
         written = [self._written(draft) for draft in drafts]
         parcels = self._parcels(topic, await self._writable(topic), written)
         sends = [asyncio.ensure_future(self._deliver_in_order(topic, chain)) for chain in parcels]
@@ -191,7 +205,7 @@ class AsyncProducer:
         Raises:
             as send(), as far as that is known when it leaves.
         """
-        _require_topic(topic)
+        topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
         parcel = _Parcel([self._written(draft)], select)
         queue = self._choose(topic, await self._writable(topic), parcel)
         stored = await self._stored(parcel)
@@ -230,12 +244,15 @@ class AsyncProducer:
                 parcel.messages = [self._written(parcel.draft)]
                 parcel.on_try(parcel.messages[0].uniq_key)
             try:
-                return await self._once(queue, parcel, stored, number)
+                receipts = await self._once(queue, parcel, stored, number)
             except (ServerUnreachableError, NoBrokerError, ServerRefusedError) as error:
                 failed_on = queue.broker
                 if number == self.settings.tries or not self._may_try_again(topic, parcel, error):
                     raise
                 log.info("%s: try %d failed: %s", queue, number, error)
+            else:
+                names = self.settings.names
+                return [names.show_receipt(each) for each in receipts] if names else receipts
         raise AssertionError("a try returns or raises")
 
     async def _once(
@@ -252,7 +269,8 @@ class AsyncProducer:
             )
             receipts = receipts_of(queue, parcel.messages, answer)
         except RocketPyError as error:
-            self.faults.note_failure(queue.broker, time.monotonic())
+            if not isinstance(error, IdentityRefusedError | PermissionRefusedError):
+                self.faults.note_failure(queue.broker, time.monotonic())
             if sending is not None:
                 call_after(self.hooks, replace(sending, error=error))
             raise
@@ -276,6 +294,8 @@ class AsyncProducer:
     def _may_try_again(self, topic: str, parcel: _Parcel, error: RocketPyError) -> bool:
         if error.retriable:
             return True
+        if isinstance(error, IdentityRefusedError | PermissionRefusedError):
+            return False  # the rules of a cluster are those of all its brokers
         route = self.session.known_route(topic)
         has_others = route is not None and len(route.broker_names) > 1
         is_for_others = isinstance(error, ServerRefusedError) and error.code in _ELSEWHERE
@@ -342,7 +362,16 @@ class AsyncProducer:
         free = [[batch] for batch in batches.pop(None, [])]
         return [*alone, *free, *batches.values()]
 
+    def _wrapped(self, topic: str) -> str:
+        """Return a topic as brokers know it."""
+        topic = self.settings.names.wrap(topic)
+        _require_topic(topic)
+        return topic
+
     def _written(self, draft: MessageDraft) -> WrittenMessage:
+        if self.settings.names:  # as Apache's producer says it
+            properties = {**draft.properties, INSTANCE_ID: self.settings.names.name}
+            draft = draft._replace(properties=properties)
         return WrittenMessage.of(draft, self.settings.most_bytes)
 
 

@@ -77,6 +77,7 @@ class Requests:
             NoReplyError: none came in time.
             as AsyncProducer.send(): the request cannot be sent.
         """
+        topic = self._producer.settings.names.wrap(topic)
         if topic not in self._topics:
             await self._introduce(topic)
         number = str(uuid.uuid4())

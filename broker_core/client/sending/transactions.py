@@ -58,6 +58,7 @@ class ProducerTransactions:
 
     def __init__(self, producer: AsyncProducer, checker: Checker | None = None) -> None:
         self._producer, self._checker = producer, checker
+        self._names = producer.settings.names
         self._threads = HandlerThreads("rocketpy-checker", _CHECKS_AT_ONCE)
         # Of half messages without a transaction: unique key to outcome. None: it is being sent.
         self._unused: dict[str, bool | None] = {}
@@ -119,7 +120,7 @@ class ProducerTransactions:
         _, physical_offset = parse_offset_id(receipt.msg_id)
         request = EndTransaction(
             producer_group=self._producer.settings.group,
-            topic=receipt.queue.topic,
+            topic=self._names.wrap(receipt.queue.topic),
             tran_state_table_offset=receipt.queue_offset,
             commit_log_offset=physical_offset,
             commit_or_rollback=_OUTCOMES[outcome],
@@ -173,10 +174,11 @@ class ProducerTransactions:
 
     async def _outcome(self, checker: Checker, half: ReceivedMessage) -> bool | None:
         try:
+            shown = self._names.show_message(half)
             if inspect.iscoroutinefunction(checker):
-                outcome: object = await checker(half)
+                outcome: object = await checker(shown)
             else:
-                outcome = await self._threads.call(lambda: checker(half))
+                outcome = await self._threads.call(lambda: checker(shown))
         except Exception:
             log.exception("the checker failed for the transaction %s: asked again", half.msg_id)
             return None

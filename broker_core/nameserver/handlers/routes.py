@@ -18,10 +18,10 @@ from rocketpy.broker_core.protocol.bodies.routes import (
 )
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.requests.clients import GetRoute
 from rocketpy.broker_core.protocol.requests.routes import (
     DeleteTopicRoute,
     GetBrokerMembers,
-    GetRoute,
     ListTopicsOfCluster,
     RegisterTopic,
 )

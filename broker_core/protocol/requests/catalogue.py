@@ -7,6 +7,7 @@ import inspect
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.requests import (
     brokers,
+    clients,
     groups,
     offsets,
     reading,
@@ -17,7 +18,7 @@ from rocketpy.broker_core.protocol.requests import (
 )
 from rocketpy.broker_core.protocol.requests.request import Request
 
-_SUBJECTS = (sending, reading, transactions, offsets, groups, topics, brokers, routes)
+_SUBJECTS = (*(sending, reading, transactions, offsets, clients, groups, topics, brokers, routes),)
 
 
 def _headers() -> dict[RequestCode, type[Request]]:

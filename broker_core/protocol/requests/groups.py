@@ -1,32 +1,11 @@
-"""Clients, the groups they are in, and the queues they lock."""
+"""Groups: who is in them, the queues that clients lock, and what tools ask of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from rocketpy.broker_core.protocol.codes import RequestCode
-from rocketpy.broker_core.protocol.headers import wire
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
-
-
-@dataclass(frozen=True, kw_only=True)
-class Heartbeat(Request):
-    """A client lives; the body has its groups and subscriptions."""
-
-    JAVA = "HeartbeatRequestHeader"
-    CODES = (RequestCode.HEART_BEAT,)
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnregisterClient(Request):
-    """A client leaves a group."""
-
-    JAVA = "UnregisterClientRequestHeader"
-    CODES = (RequestCode.UNREGISTER_CLIENT,)
-
-    client_id: str = wire("clientID")
-    producer_group: str | None = None
-    consumer_group: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What brokers, clients and tools ask of a name server."""
+"""What brokers and tools ask of a name server."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from dataclasses import dataclass
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.headers import wire
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
-
-
-@dataclass(frozen=True, kw_only=True)
-class GetRoute(Request):
-    """The brokers and queues of a topic."""
-
-    JAVA = "GetRouteInfoRequestHeader"
-    CODES = (RequestCode.GET_ROUTEINFO_BY_TOPIC,)
-
-    topic: str
-    accept_standard_json_only: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

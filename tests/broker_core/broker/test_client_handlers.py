@@ -12,16 +12,18 @@ from tests.broker_core.broker.running_broker import BrokerClient, running
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.groups import GroupConfig
+from rocketpy.broker_core.protocol.bodies.connections import (
+    CheckedSubscription,
+    ConsumerConnection,
+    ConsumerList,
+    ProducerConnection,
+    ProducerTable,
+)
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
     BROADCASTING,
     SQL92,
-    CheckedSubscription,
-    ConsumerConnection,
     ConsumerData,
-    ConsumerList,
     HeartbeatData,
-    ProducerConnection,
-    ProducerTable,
     SubscriptionData,
 )
 from rocketpy.broker_core.protocol.bodies.queue_locks import (
@@ -31,12 +33,12 @@ from rocketpy.broker_core.protocol.bodies.queue_locks import (
 )
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.requests.clients import UnregisterClient
 from rocketpy.broker_core.protocol.requests.groups import (
     GetAllProducers,
     GetConsumerConnections,
     GetConsumerList,
     GetProducerConnections,
-    UnregisterClient,
 )
 
 CHANGED = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED

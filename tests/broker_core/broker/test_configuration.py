@@ -10,7 +10,7 @@ from tests.broker_core.broker.conftest import SMALL, Asking, Serve
 
 from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.broker.broker import Broker
-from rocketpy.broker_core.broker.configuration import AFTER_RESTART
+from rocketpy.broker_core.broker.configuration import AFTER_RESTART, FACTS
 from rocketpy.broker_core.broker.settings import PROPERTIES, BrokerSettings
 from rocketpy.broker_core.protocol.bodies.topics import DataVersion
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
@@ -26,7 +26,8 @@ def test_all_settings_are_told_with_their_version(serve: Serve) -> None:
         answer = await asking.ask(RequestCode.GET_BROKER_CONFIG)
         assert DataVersion.decode(answer.fields["version"].encode()).counter == 0
         found = java_properties.parse(bytes(answer.body).decode())
-        assert found.keys() == PROPERTIES.attributes.keys() - {"tls.server.keyPassword"}
+        told = (PROPERTIES.attributes.keys() | FACTS.keys()) - {"tls.server.keyPassword"}
+        assert found.keys() == told
         assert found["brokerName"] == "broker-a"
 
     serve(scenario)

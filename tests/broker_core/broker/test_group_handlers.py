@@ -9,13 +9,13 @@ from pathlib import Path
 from tests.broker_core.broker.running_broker import BrokerClient, commit, running
 
 from rocketpy.broker_core.metadata.groups import GroupConfig
+from rocketpy.broker_core.protocol.bodies.connections import GroupSubscription
 from rocketpy.broker_core.protocol.bodies.groups import (
     GroupList,
     GroupSettings,
     GroupSettingsList,
     GroupSettingsTable,
 )
-from rocketpy.broker_core.protocol.bodies.heartbeats import GroupSubscription
 from rocketpy.broker_core.protocol.bodies.routes import TopicList
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.requests.groups import (

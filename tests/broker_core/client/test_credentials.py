@@ -181,6 +181,7 @@ def test_a_cluster_without_protection_takes_signed_requests(cluster: Cluster) ->
             got: list[bytes] = []
             while len(got) < 2:
                 got += [each.body for each in consumer.poll(20)]
+        assert [each.name for each in client.admin.topics.all()] == ["orders"]
     assert sorted(got) == [b"one", b"two"]
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 from rocketpy.broker_core.client.route_cache import (
     FRESH_S,
     MISSING_S,
+    SOON_S,
+    SOUGHT_S,
     UNKNOWN_S,
     UNUSED_S,
     RouteCache,
@@ -16,6 +18,10 @@ def route(topic: str, broker: str = "a", *, port: int = 1, slave: int | None = N
     queues = QueueData(broker_name=broker, read_queue_nums=1, write_queue_nums=1, perm=6)
     data = BrokerData(broker_name=broker, cluster="c", broker_addrs=addresses)
     return TopicRoute(topic, (queues,), {broker: data})
+
+
+def joined(one: TopicRoute, other: TopicRoute) -> TopicRoute:
+    return TopicRoute(one.topic, one.queues + other.queues, {**one.brokers, **other.brokers})
 
 
 def test_a_route_is_used_as_long_as_it_is_not_suspected() -> None:
@@ -51,6 +57,27 @@ def test_a_new_route_is_due_sooner_for_a_while() -> None:
             found.append(second)
             table.put(route("t"), second)
     assert found == [100, 103, 106, 109, 139, 169]
+
+
+def test_a_route_that_lost_a_broker_is_asked_for_often_until_it_is_back() -> None:
+    one, both = route("t", "a"), joined(route("t", "a"), route("t", "b"))
+    table = RouteCache()
+    table.put(both, 0)
+    table.put(one, 30)
+    assert table.due((), 30 + SOON_S) == ["t"]
+    table.put(one, 33)  # not yet
+    assert table.due((), 33 + SOON_S - 0.1) == []
+    assert table.due((), 33 + SOON_S) == ["t"]
+    table.put(both, 36)
+    assert table.due((), 36 + FRESH_S - 0.1) == []
+
+
+def test_a_broker_that_stays_away_is_waited_for_two_minutes_only() -> None:
+    table = RouteCache()
+    table.put(joined(route("t", "a"), route("t", "b")), 0)
+    table.put(route("t", "a"), 30)
+    table.put(route("t", "a"), 30 + SOUGHT_S)
+    assert table.due((), 30 + SOUGHT_S + FRESH_S - 0.1) == []
 
 
 def test_a_topic_that_somebody_needs_is_due_at_once_and_never_forgotten() -> None:

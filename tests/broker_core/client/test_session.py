@@ -18,10 +18,9 @@ from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.broker_core.local import LocalBroker
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.net.service import Reply
+from rocketpy.broker_core.protocol.bodies.connections import ConsumerList, ProducerConnection
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
     ConsumerData,
-    ConsumerList,
-    ProducerConnection,
     ProducerData,
     SubscriptionData,
 )

@@ -18,9 +18,8 @@ import rocketpy
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.local import LocalBroker, local_broker
 from rocketpy.broker_core.net.client_tls import ClientTls, TlsFailedError, context_of
-from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.broker_core.net.errors import ServerUnreachableError, TlsError
 from rocketpy.broker_core.net.self_signed import SelfSigned, self_signed
-from rocketpy.broker_core.net.tls import TlsError
 
 Ask = Callable[[str, ClientTls | None], int]
 
@@ -95,6 +94,7 @@ def test_messages_are_sent_and_consumed_over_tls(server: LocalBroker, folder: Pa
         sent = client.send("orders", b"secret")
         with client.consumer("readers", "orders", start="earliest") as consumer:
             assert [each.body for each in consumer.poll(30)] == [b"secret"]
+        assert [each.name for each in client.admin.topics.all()] == ["orders"]
     assert sent.status == "SEND_OK"
 
 

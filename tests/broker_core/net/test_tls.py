@@ -11,9 +11,10 @@ import pytest
 from tests.broker_core.local.wire import Wire
 
 from rocketpy.broker_core.local import LocalBroker, local_broker
+from rocketpy.broker_core.net.errors import TlsError
 from rocketpy.broker_core.net.self_signed import SelfSigned, self_signed
 from rocketpy.broker_core.net.server import TlsMode
-from rocketpy.broker_core.net.tls import TlsError, TlsSettings, server_context
+from rocketpy.broker_core.net.tls import TlsSettings, server_context
 from rocketpy.broker_core.protocol.codes import ResponseCode
 
 HANDSHAKE = 0x16  # the first byte of TLS

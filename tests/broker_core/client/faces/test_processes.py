@@ -54,6 +54,33 @@ mq.close()
     assert bodies(fresh, "t") == [b"child", b"parent 1", b"parent 2"]
 
 
+def test_a_forked_child_administers_with_connections_of_its_own(fresh: LocalBroker) -> None:
+    text = """
+import os, threading, rocketpy
+mq = rocketpy.connect(address)
+admin = mq.admin
+admin.topics.all()
+ends = threading.Event()
+def look():
+    while not ends.is_set():
+        admin.topics.all()
+thread = threading.Thread(target=look)
+thread.start()
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        assert len(admin.topics.queues("t")) == 2
+        mq.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+ends.set()
+thread.join()
+print(len(admin.topics.queues("t")))
+mq.close()
+"""
+    assert program(text, fresh) == "2\n"
+
+
 def test_a_child_forked_while_others_send_does_not_hang(fresh: LocalBroker) -> None:
     text = """
 import os, threading, rocketpy
@@ -159,7 +186,22 @@ mq = rocketpy.connect(address)
 print(threading.active_count(), sorted({"numpy", "pyarrow", "pyspark"} & {*sys.modules}))
 mq.send("t", b"x" * 10_000, tags="a", sharding_key="k")
 with mq.transaction("t", b"x"): pass
+with mq.consumer("g", "t", start="earliest") as consumer: consumer.poll(10)
+mq.admin.offsets.lag("g"), mq.admin.messages.by_key("t", "k"), mq.admin.brokers.state("broker-a")
 mq.close()
 print(sorted({"numpy", "pyarrow", "pyspark"} & {*sys.modules}))
 """
     assert program(text, fresh) == "1 []\n[]\n"
+
+
+def test_connecting_imports_nothing_that_only_servers_and_tools_need(fresh: LocalBroker) -> None:
+    text = """
+import sys, rocketpy
+rocketpy.connect(address)
+ours = "rocketpy.broker_core."
+needless = {"tempfile", "shutil", f"{ours}net.server", f"{ours}net.tls", f"{ours}client.cluster",
+            f"{ours}protocol.requests.groups", f"{ours}protocol.requests.routes",
+            f"{ours}protocol.bodies.connections", f"{ours}metadata.topics"}
+print(sorted(needless & {*sys.modules}))
+"""
+    assert program(text, fresh) == "[]\n"

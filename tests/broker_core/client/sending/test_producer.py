@@ -216,6 +216,25 @@ def test_a_refusal_of_one_broker_is_tried_at_another(
         assert {mq.send("t", b"x").broker for _ in range(4)} == {"broker-b"}
 
 
+@pytest.mark.parametrize(
+    ("answer", "remark"),
+    [
+        ("NO_PERMISSION", "User:reader has no permission to access Topic:t from 1.2.3.4, deny"),
+        ("SYSTEM_ERROR", "org.apache.rocketmq.acl.common.AclException: No acl config for reader"),
+    ],
+)
+def test_a_denied_send_is_raised_at_once_and_its_broker_is_not_avoided(
+    fresh: LocalBroker, mq: rocketpy.BlockingClient, answer: str, remark: str
+) -> None:
+    on_a, on_b = (each.refuse(SENDS, times=None, answer=answer, remark=remark)
+                  for each in (fresh.brokers[0].faults, fresh.brokers[1].faults))  # fmt: skip
+    with on_a, on_b:
+        with pytest.raises(errors.AccessRefusedError, match="reader"):
+            mq.send("t", b"x")
+        assert on_a.happened + on_b.happened == 1
+    assert {mq.send("t", b"x").broker for _ in range(4)} == {"broker-a", "broker-b"}
+
+
 def test_a_refusal_that_no_broker_would_take_back_is_raised_at_once(
     fresh: LocalBroker, mq: rocketpy.BlockingClient
 ) -> None:

@@ -16,10 +16,10 @@ from tests.broker_core.protocol.recordings import body_of, recorded
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.body import Body, layout_of
+from rocketpy.broker_core.protocol.bodies.connections import ConsumerList
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettings
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
     ConsumerData,
-    ConsumerList,
     HeartbeatData,
     SubscriptionData,
 )

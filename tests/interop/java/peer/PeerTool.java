@@ -27,6 +27,8 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>listen GROUP TOPIC orderly|concurrently tag|sql EXPRESSION: a push consumer.
  * answer GROUP TOPIC: one that replies to each request what it says, in capitals.
  * ask TOPIC BODY: a request; prints the reply.
+ * send TOPIC BODY: a message; prints the topic of its queue, as the client shows it.
+ * A GROUP or a TOPIC to send to may have a namespace before it, with a slash between them.
  */
 public final class PeerTool {
     private static final PrintStream OUT =
@@ -59,6 +61,7 @@ public final class PeerTool {
             case "listen" -> listen(words[1], words[2], words[3], words[4], words[5]);
             case "answer" -> answer(words[1], words[2]);
             case "ask" -> ask(words[1], words[2]);
+            case "send" -> send(words[1], words[2]);
             default -> throw new IllegalArgumentException(words[0]);
         }
     }
@@ -109,8 +112,31 @@ public final class PeerTool {
         OUT.println(JSON.toJSONString(Map.of("reply", said)));
     }
 
+    private void send(String topic, String body) throws Exception {
+        DefaultMQProducer sender = new DefaultMQProducer("java-sender");
+        sender.setNamesrvAddr(nameServer);
+        sender.setVipChannelEnabled(false);
+        sender.setSendMsgTimeout(30_000);
+        sender.setInstanceName("sender-" + System.nanoTime());
+        sender.setNamespace(namespaceOf(topic));
+        sender.start();
+        Message message = new Message(bare(topic), body.getBytes(StandardCharsets.UTF_8));
+        String shown = sender.send(message).getMessageQueue().getTopic();
+        OUT.println(JSON.toJSONString(Map.of("sent", body, "topic", shown)));
+        sender.shutdown();
+    }
+
+    private static String namespaceOf(String name) {
+        return name.contains("/") ? name.substring(0, name.indexOf('/')) : null;
+    }
+
+    private static String bare(String name) {
+        return name.substring(name.indexOf('/') + 1);
+    }
+
     private DefaultMQPushConsumer consumer(String group) {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(bare(group));
+        consumer.setNamespace(namespaceOf(group));
         consumer.setNamesrvAddr(nameServer);
         consumer.setVipChannelEnabled(false);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

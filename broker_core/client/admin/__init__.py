@@ -1,0 +1,1 @@
+"""What administers a cluster: plain classes that wait, one for each subject. See faces/admin.py."""
