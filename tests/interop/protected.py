@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.interop.apache import BROKER_NAME, ApacheBroker, Setting
+from tests.interop.apache import BROKER_NAME, NO_LOGS, ApacheBroker, Setting
 from tests.interop.installation import VERSION_4, install_4
 
 from rocketpy.broker_core.client.cluster import Cluster
@@ -58,7 +58,6 @@ accounts:
   topicPerms:
   - {OPEN_TOPIC}=PUB|SUB
 """
-_NO_LOGS = {f"conf/logback_{name}.xml": "<configuration/>" for name in ("namesrv", "broker")}
 _AUTH = "org.apache.rocketmq.auth"
 _USERS_OF_5: dict[str, Setting] = {
     "authenticationEnabled": True,
@@ -115,7 +114,7 @@ def protected(version: str, store: Path) -> Iterator[Protected]:
             store,
             settings={**_SMALL, "aclEnable": True},
             installation=install_4(),
-            files={**_NO_LOGS, "conf/plain_acl.yml": _PLAIN_ACL},
+            files={**NO_LOGS, "conf/plain_acl.yml": _PLAIN_ACL},
             sign=_sign,
         )
     else:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.apache import BROKER_NAME, LOOPBACK, free_ports
-from tests.interop.cluster_addresses import has_only_loopback
+from tests.interop.cluster_addresses import TESTED_VERSION
 from tests.interop.installation import VERSION, VERSION_4, install, install_4
 from tests.interop.java_process import JavaProcess, java_command
 from tests.interop.protected import (
@@ -50,8 +50,7 @@ TOOL = Path(__file__).parent / "SigningTool.java"
 SECRETS = [each.secret_key for each in (ADMIN, READER, WRITER, SPARK)]
 
 
-# Brokers of 4.9.7 listen on all addresses: see test_brokers_of_4.py.
-@pytest.fixture(scope="module", params=[VERSION_4 if has_only_loopback() else VERSION])
+@pytest.fixture(scope="module", params=[TESTED_VERSION])
 def apache(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Protected]:
