@@ -1,7 +1,6 @@
 """A cluster as a client knows it: its name servers, its routes, and a connection to each server.
 
-L1  A name server that does not answer is passed over; the next one is asked, and first from then
-    on. An answer of one of them, good or bad, is the answer.
+L1  Name servers are asked in turn: see name_servers.py.
 L2  Routes and brokers are kept for a while, and asked for anew when a broker does not answer. While
     no name server answers, what is known counts, however old; who needs it `fresh` gets an error.
 L3  Connections are opened on use. A forked or unpickled copy opens its own.
@@ -22,6 +21,7 @@ from rocketpy.broker_core.client.asking import ask_each
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.credentials import Credentials
 from rocketpy.broker_core.client.errors import NoBrokerError, good
+from rocketpy.broker_core.client.name_servers import NameServers
 from rocketpy.broker_core.client.routes import TopicRoute, first_address, master_address
 from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.broker_core.net.blocking import BlockingConnection
@@ -72,7 +72,7 @@ class Cluster:
             address = ClusterAddress.of_name_servers(address)
         self.address, self.timeout_s, self._credentials = address, timeout_s, credentials
         self._tls, self._context = tls, tls.context() if isinstance(tls, ClientTls) else tls
-        self._name_servers = list(address.name_servers)  # the one that answered last comes first
+        self._name_servers = NameServers(address, self.ask)
         self._connections: dict[str, BlockingConnection] = {}
         self._pid = os.getpid()
         self._routes: dict[str, tuple[float, TopicRoute]] = {}
@@ -119,7 +119,7 @@ class Cluster:
         # Asked for standard JSON, servers of 4.9.4 and later quote the keys; we read both.
         request = GetRoute(topic=topic, accept_standard_json_only=True)
         try:
-            answer = self._ask_name_servers(command_of(request))
+            answer = self._name_servers.ask(command_of(request), ResponseCode.TOPIC_NOT_EXIST)
         except ServerUnreachableError as cause:
             if fresh or kept is None:
                 raise
@@ -128,7 +128,9 @@ class Cluster:
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             self._routes.pop(topic, None)
             raise TopicNotFoundError(topic, self.topics())
-        found = TopicRoute.of(topic, TopicRouteData.decode(good(answer, self._name_server).body))
+        found = TopicRoute.of(
+            topic, TopicRouteData.decode(good(answer, self._name_servers.name).body)
+        )
         self._routes[topic] = time.monotonic(), found
         return found
 
@@ -178,27 +180,7 @@ class Cluster:
             ServerUnreachableError: none does.
             ServerRefusedError: it refuses.
         """
-        return good(self._ask_name_servers(command), self._name_server)
-
-    @property
-    def _name_server(self) -> str:
-        return f"name server {self._name_servers[0]}"
-
-    def _ask_name_servers(self, command: RemotingCommand) -> RemotingCommand:
-        failed: list[ServerUnreachableError] = []
-        for server in [*self._name_servers]:
-            try:
-                answer = self.ask(server, command)
-            except ServerUnreachableError as error:
-                failed.append(error)
-                continue
-            self._name_servers.remove(server)
-            self._name_servers.insert(0, server)
-            return answer
-        if len(failed) == 1:
-            raise failed[0]
-        reasons = "; ".join(f"{each.address}: {each.reason}" for each in failed)
-        raise ServerUnreachableError(str(self.address), reasons) from failed[-1]
+        return good(self._name_servers.ask(command), self._name_servers.name)
 
     # --- brokers ----------------------------------------------------------------------------------
 

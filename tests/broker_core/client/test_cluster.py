@@ -45,6 +45,18 @@ def test_name_servers_are_tried_in_turn(servers: LocalBroker) -> None:
         assert cluster.masters() == ["broker-a", "broker-b"]
 
 
+def test_a_name_server_that_knows_no_broker_yet_hides_no_topic(servers: LocalBroker) -> None:
+    with (
+        local_broker() as other,  # its name server has never heard of these brokers
+        Cluster(servers.namesrv_addr) as known,
+        Cluster(f"{other.namesrv_addr};{servers.namesrv_addr}") as cluster,
+    ):
+        ClusterTopics(known).create("orders", 1)
+        assert cluster.route("orders").broker_names == ["broker-a", "broker-b"]
+        with pytest.raises(TopicNotFoundError):
+            cluster.route("none")
+
+
 def test_all_name_servers_that_do_not_answer_are_named() -> None:
     first, second = unused_address(), unused_address()
     cluster = Cluster(f"{first};{second}", timeout_s=2)
