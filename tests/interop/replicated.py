@@ -12,7 +12,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.interop.apache import DEFAULT_SETTINGS, LOOPBACK, Setting, as_property, free_ports
+from tests.interop.apache import (
+    DEFAULT_SETTINGS,
+    LOOPBACK,
+    NO_LOGS,
+    Setting,
+    as_property,
+    free_ports,
+)
 from tests.interop.installation import Installation, install
 from tests.interop.java_process import JavaProcess, java_command
 from tests.interop.registration import UPDATE_BROKER_CONFIG, request
@@ -58,7 +65,9 @@ class Server:
         """Start it; do nothing if it runs."""
         if self._process is not None:
             return
-        self.home.mkdir(parents=True, exist_ok=True)
+        for name, text in NO_LOGS.items():
+            (self.home / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.home / name).write_text(text)
         configuration = self.home / "settings.conf"
         lines = [f"{name}={as_property(value)}\n" for name, value in self.settings.items()]
         configuration.write_text("".join(lines))
