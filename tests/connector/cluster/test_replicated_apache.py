@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.connector.cluster.conftest import require_apache
 from tests.connector.cluster.queries import Query, texts
 from tests.connector.streams import Stream
@@ -85,9 +86,12 @@ def stream(spark: SparkSession, orders: Orders, tmp_path: Path) -> Iterator[Call
         query.stop()
 
 
-def wait_for(rows: Callable[[], list[str]], expected: list[str]) -> None:
+def wait_for(
+    rows: Callable[[], list[str]], expected: list[str], query: StreamingQuery | None = None
+) -> None:
     while sorted(rows()) != expected:
         assert len(rows()) <= len(expected), sorted(rows())
+        assert query is None or query.isActive, query.exception()
         time.sleep(0.05)
 
 
@@ -99,24 +103,24 @@ def test_a_stream_goes_on_with_slaves_and_masters_as_they_come_and_go(
 ) -> None:
     table = stream(maxRowsPerTrigger="50")
     query = table.start()
-    wait_for(table.rows, orders.all())
+    wait_for(table.rows, orders.all(), query)
     query.stop()
     orders.send("a", 100)
     apache.wait_for_slave(orders.queues["a"], len(orders.sent["a"]))
     apache.brokers["a"][MASTER].kill()
     query = table.start()
-    wait_for(table.rows, orders.all())  # a slave gave what its master cannot
+    wait_for(table.rows, orders.all(), query)  # a slave gave what its master cannot
     orders.send("b", 40)
-    wait_for(table.rows, orders.all())
+    wait_for(table.rows, orders.all(), query)
     apache.brokers["b"][MASTER].kill()  # under the running query
     apache.brokers["a"][MASTER].launch()
     apache.brokers["a"][MASTER].wait()
     apache.register()
     orders.send("a")
-    wait_for(table.rows, orders.all())
+    wait_for(table.rows, orders.all(), query)
     apache.start()
     orders.send("b")
-    wait_for(table.rows, orders.all())
+    wait_for(table.rows, orders.all(), query)
     assert query.isActive
 
 
@@ -188,6 +192,19 @@ def covered(
     return offsets
 
 
+def test_a_consumer_reads_from_a_slave_while_its_master_is_gone(
+    apache: ReplicatedCluster, orders: Orders
+) -> None:
+    orders.send("a", 50)
+    apache.wait_for_slave(orders.queues["a"], len(orders.sent["a"]))
+    apache.brokers["a"][MASTER].kill()
+    got: list[str] = []
+    with orders.client.listen(
+        orders.topic, orders.topic, lambda each: got.append(each.body.decode()), start="earliest"
+    ):
+        wait_for(lambda: [*{*got}], orders.all())
+
+
 # --- name servers ---------------------------------------------------------------------------------
 
 
@@ -196,19 +213,19 @@ def test_name_servers_die_one_by_one_and_come_back(
 ) -> None:
     table = stream()
     query = table.start()
-    wait_for(table.rows, orders.all())
+    wait_for(table.rows, orders.all(), query)
     for name_server in apache.name_servers:
         name_server.kill()
         for _ in range(4):  # longer than routes are kept
             time.sleep(2)
             orders.send("a")
             orders.send("b")
-            wait_for(table.rows, orders.all())
+            wait_for(table.rows, orders.all(), query)
     apache.name_servers[1].launch()
     apache.name_servers[1].wait()  # it knows no broker yet
     time.sleep(6)
     apache.register()
     orders.send("a")
     orders.send("b")
-    wait_for(table.rows, orders.all())
+    wait_for(table.rows, orders.all(), query)
     assert query.isActive
