@@ -290,11 +290,15 @@ class Cluster:
 
     def forget(self, broker: str) -> None:
         """Have a broker and its routes asked for anew: it does not answer."""
-        if self._info is not None:
-            self._info = _LONG_AGO_S, self._info[1]
+        self.forget_brokers()
         for topic, (_, route) in self._routes.items():
             if broker in route.brokers:
                 self._routes[topic] = _LONG_AGO_S, route
+
+    def forget_brokers(self) -> None:
+        """Have the brokers asked for anew; they count as they were while nobody answers."""
+        if self._info is not None:
+            self._info = _LONG_AGO_S, self._info[1]
 
     def _broker(self, name: str, *, fresh: bool) -> BrokerData | None:
         return self.info(fresh=fresh).broker_addr_table.get(name)

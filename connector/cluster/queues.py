@@ -64,6 +64,7 @@ class ClusterQueues:
         self._routes: dict[str, tuple[float, TopicRoute]] = {}
         self._ranges: _Ranges = {}
         self._copies: _Ranges = {}  # of slaves, where the master is out of reach
+        self._masters_s = now_s()  # when they were last looked for anew
         self._silent: dict[str, tuple[float, str]] = {}  # brokers, since when, and why
         # Physical offsets by offset, and the range of the queue when they were seen.
         self._known: dict[MessageQueue, tuple[Range | None, dict[int, int | None]]] = {}
@@ -134,12 +135,19 @@ class ClusterQueues:
                 self._cluster.master_of(broker)
             except NoBrokerError as cause:
                 found[broker] = str(cause)
+                self._look_for_masters()
             except ServerUnreachableError as cause:
                 raise UnreachableError(f"all ({cause})") from cause
             silent = self._silent.get(broker)
             if silent is not None and not self._is_old(silent[0], _PASSED_OVER_S):
                 found.setdefault(broker, silent[1])
         return found
+
+    def _look_for_masters(self) -> None:
+        """Have name servers asked again soon: a broker that has but slaves may get its master."""
+        if self._is_old(self._masters_s, _PASSED_OVER_S):
+            self._masters_s = self._now_s()
+            self._cluster.forget_brokers()
 
     # --- ranges -----------------------------------------------------------------------------------
 
