@@ -8,6 +8,7 @@ from rocketpy.broker_core.client.asking import Silent, ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import ServerRefusedError, refusal
+from rocketpy.broker_core.client.pulled import FOUND, PULL_ANSWERS, PullRequest
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -56,8 +57,10 @@ class ClusterOffsets:
     ) -> dict[MessageQueue, tuple[int, int]]:
         """Return what slaves hold of queues whose master is out of reach: it may be less.
 
-        Queues without a slave that answers are left out.
+        Queues without a slave that gives messages are left out.
         """
+        readable = self._readable_slaves({queue.broker: queue for queue in queues})
+        queues = [queue for queue in queues if queue.broker in readable]
         offsets = [
             # A slave that refuses does not know the topic yet.
             _offset(answer)
@@ -66,6 +69,25 @@ class ClusterOffsets:
             for _, answer in self._ask_for_ranges(queues, self._cluster.slave_of)
         ]
         return _joined(queues, offsets)
+
+    def _readable_slaves(self, queues: Mapping[str, MessageQueue]) -> set[str]:
+        """Return the brokers whose slaves give messages, of one queue each.
+
+        Apache's do with `slaveReadEnable` alone. Without it, those of 4.x say that they have found
+        some, and give none; those of 5.x say that they are busy.
+        """
+        request = PullRequest()
+        asked = [(name, request.command(queue, 0, most=1)) for name, queue in queues.items()]
+        found = set()
+        for (name, _), answer in zip(
+            asked, ask_each(self._cluster, asked, self._cluster.slave_of), strict=True
+        ):
+            if isinstance(answer, RemotingCommand) and (
+                answer.code == ResponseCode.SUCCESS
+                or (answer.code in PULL_ANSWERS and answer.remark != FOUND)
+            ):
+                found.add(name)
+        return found
 
     def _ask_for_ranges(
         self, queues: Sequence[MessageQueue], address_of: Callable[[str], str]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from tests.interop.apache import (
@@ -141,9 +142,9 @@ class ReplicatedCluster:
             server.kill()
 
     def set(self, name: str, settings: Mapping[str, Setting]) -> None:
-        """Change settings of all replicas of a broker while they run."""
+        """Change settings of the replicas of a broker that run."""
         body = "".join(f"{key}={as_property(value)}\n" for key, value in settings.items())
-        for server in self.brokers[name].values():
+        for server in filter(attrgetter("is_running"), self.brokers[name].values()):
             assert request((LOOPBACK, server.port), UPDATE_BROKER_CONFIG, {}, body.encode()) == 0
 
     def wait_for_slave(self, queue: MessageQueue, end: int) -> None:
