@@ -205,7 +205,7 @@ class Backend(PlanningBackend, Messages, Protocol):
     """An open backend. Made where it is used; not to be pickled."""
 
     def identity(self) -> object:
-        """Return what tells this backend from others: tasks must see the one that was planned."""
+        """Return what a plan saw of it: tasks must find the same one, and may need to know it."""
 
     def members(self) -> MemberKeeper:
         """Return what keeps the members of groups.

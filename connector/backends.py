@@ -23,11 +23,11 @@ def _open_store(options: ReadOptions, seen: object) -> Backend:
     return open_store(options.path, seen)
 
 
-def _open_cluster(options: ReadOptions, seen: object) -> Backend:  # noqa: ARG001
-    from rocketpy.connector.cluster.backend import ClusterBackend
+def _open_cluster(options: ReadOptions, seen: object) -> Backend:
+    from rocketpy.connector.cluster.backend import open_cluster
 
     assert options.cluster is not None  # see opener_of
-    return ClusterBackend(options.cluster)
+    return open_cluster(options.cluster, seen)
 
 
 def opener_of(options: ReadOptions) -> Opener:

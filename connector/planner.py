@@ -219,8 +219,9 @@ class Planner:
         origin = self._consumer.origin(begin.origin_of(stop), stop.positions)
         wanted = {q: at for q, at in stop.positions.items() if origin.get(q, 0) != at}
         topics = {queue.topic for queue in wanted}
+        spans = {queue: (min(origin.get(queue, 0), at), at) for queue, at in wanted.items()}
         stored = self._patiently(
-            lambda: look_at(topics, self._backend, wanted).whole(), self._patience_s
+            lambda: look_at(topics, self._backend, spans).showing(wanted), self._patience_s
         ).stored
         anew = {
             queue: Loss(queue, origin.get(queue, 0), at, "it was made anew after it was planned")
@@ -262,7 +263,8 @@ class Planner:
         """
         must_see_brokers = self._options.fail_on_loss and self._target is not None
         patience_s = self._patience_s if must_see_brokers else 0.0
-        found = self._see(lambda: look(self._options, self._backend, known or {}), patience_s)
+        spans = {queue: (at, at) for queue, at in (known or {}).items()}
+        found = self._see(lambda: look(self._options, self._backend, spans), patience_s)
         member = self._options.member
         # A group is divided by all queues of its topics: members have to see them.
         is_shared = member is not None and not member.is_broadcasting

@@ -17,6 +17,9 @@ from rocketpy.connector.options import OptionError
 from rocketpy.connector.planning import StoredRanges
 from rocketpy.connector.read_options import ReadOptions
 
+Span = tuple[int, int]  # offsets, from the first up to the last one that is needed
+NONE_KNOWN: Mapping[MessageQueue, Span] = {}
+
 
 class UnreachableError(StoreError):
     """Is raised when topics cannot be looked at now; that says nothing of their messages."""
@@ -36,15 +39,21 @@ class UnreachableError(StoreError):
 
 
 class BrokersUnreachableError(StoreError):
-    """Is raised when some brokers do not answer; what the others hold was found."""
+    """Is raised when some brokers do not answer; what the others hold was found.
+
+    `copies` are ranges that slaves of the silent ones hold: there may be more, and older messages.
+    """
 
     retriable = True
 
     def __init__(
-        self, found: dict[MessageQueue, tuple[int, int]], brokers: Mapping[str, str]
+        self,
+        found: dict[MessageQueue, tuple[int, int]],
+        brokers: Mapping[str, str],
+        copies: Mapping[MessageQueue, tuple[int, int]],
     ) -> None:
-        super().__init__(found, brokers)
-        self.found, self.brokers = found, brokers  # brokers, and why
+        super().__init__(found, brokers, copies)
+        self.found, self.brokers, self.copies = found, brokers, copies  # brokers, and why
 
     def __str__(self) -> str:
         return "; ".join(f"broker {name}: {why}" for name, why in sorted(self.brokers.items()))
@@ -93,6 +102,16 @@ class Look:
             raise self.error()
         return self
 
+    def showing(self, queues: Iterable[MessageQueue]) -> Look:
+        """Return it if it shows some queues, or that they are gone.
+
+        Raises:
+            UnreachableError: some of them cannot be reached.
+        """
+        if any(map(self.hides, queues)):
+            raise self.error()
+        return self
+
     def error(self) -> UnreachableError:
         """Return what to say of those that cannot be reached."""
         reasons = sorted((str(place), reason) for place, reason in self.unreachable.items())
@@ -122,11 +141,12 @@ def is_asked_for(options: ReadOptions, queue: MessageQueue, broker: str) -> bool
 
 
 def look(
-    options: ReadOptions, backend: PlanningBackend, known: Collection[MessageQueue] = ()
+    options: ReadOptions, backend: PlanningBackend, known: Mapping[MessageQueue, Span] = NONE_KNOWN
 ) -> Look:
     """Return the queues that the options name, of those that there are now.
 
-    `known` queues whose broker is out of reach are unseen, not gone.
+    `known` queues whose broker is out of reach are unseen, not gone; unless its slave holds all
+    offsets of a span: then the queue is taken as the slave has it.
 
     Raises:
         StoreNotFoundError: there is no store (any more).
@@ -136,7 +156,7 @@ def look(
         there = {*backend.topics()} & {*subscribed(options, backend)}
     except OSError as cause:
         raise UnreachableError(f"all ({cause})") from cause
-    asked = [queue for queue in known if _is_chosen(options, queue, backend)]
+    asked = {queue: at for queue, at in known.items() if _is_chosen(options, queue, backend)}
     found = look_at(there, backend, asked)
     if options.queues is None:
         return found
@@ -149,17 +169,19 @@ def look(
 
 
 def look_at(
-    topics: Collection[str], backend: PlanningBackend, known: Collection[MessageQueue] = ()
+    topics: Collection[str],
+    backend: PlanningBackend,
+    known: Mapping[MessageQueue, Span] = NONE_KNOWN,
 ) -> Look:
     """Return all queues of some topics, of those that there are now; `known` is as for look()."""
-    found = _look_once(topics, backend)
+    found = _look_once(topics, backend, known)
     missing = {queue for queue in known if queue not in found.stored and not found.hides(queue)}
     if not missing:
         return found
     # A broker may have come back between two answers. So who is there is asked first, and then
     # what is there: what is missing of a broker that was there before is gone.
     reasons = backend.out_of_reach({queue.broker for queue in missing})
-    found = _look_once({*topics} | {queue.topic for queue in missing}, backend)
+    found = _look_once({*topics} | {queue.topic for queue in missing}, backend, known)
     hidden = {
         Unseen(queue.topic, queue.broker): reasons[queue.broker]
         for queue in missing
@@ -168,7 +190,9 @@ def look_at(
     return Look(found.stored, {**found.unreachable, **hidden})
 
 
-def _look_once(topics: Collection[str], backend: PlanningBackend) -> Look:
+def _look_once(
+    topics: Collection[str], backend: PlanningBackend, known: Mapping[MessageQueue, Span]
+) -> Look:
     stored: dict[MessageQueue, tuple[int, int]] = {}
     unreachable: dict[Unseen, str] = {}
     for topic in sorted(topics):
@@ -177,11 +201,22 @@ def _look_once(topics: Collection[str], backend: PlanningBackend) -> Look:
         except TopicNotFoundError:
             pass  # it went a moment ago
         except BrokersUnreachableError as cause:
-            stored |= cause.found
+            stored |= cause.found | _sufficient(cause.copies, known)
             unreachable |= {Unseen(topic, broker): why for broker, why in cause.brokers.items()}
         except OSError as cause:
             unreachable[Unseen(topic)] = str(cause)
     return Look(stored, unreachable)
+
+
+def _sufficient(
+    copies: Mapping[MessageQueue, tuple[int, int]], known: Mapping[MessageQueue, Span]
+) -> dict[MessageQueue, tuple[int, int]]:
+    """Return the copies that hold all that is known of their queue: what they lack is not gone."""
+    return {
+        queue: (first, end)
+        for queue, (first, end) in copies.items()
+        if queue in known and first <= known[queue][0] and known[queue][1] <= end
+    }
 
 
 def stored_ranges(

@@ -105,9 +105,9 @@ class ServerProcess:
         assert code == 0, f"the server ended with {code}:\n{self.tail()}"
 
 
-def name_server(folder: Path) -> ServerProcess:
-    """Return a name server on a free port of this machine."""
-    words = ("namesrv", "--port", "0", "--bind", "127.0.0.1", "--json")
+def name_server(folder: Path, port: int = 0) -> ServerProcess:
+    """Return a name server on a port of this machine: a free one, if none is given."""
+    words = ("namesrv", "--port", str(port), "--bind", "127.0.0.1", "--json")
     settings = folder / "namesrv.conf"
     settings.write_text(f"kvConfigPath={folder}/kvConfig.json\n")
     command = [sys.executable, "-m", "rocketpy.broker_core.cli", *words, "-c", str(settings)]

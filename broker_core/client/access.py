@@ -12,6 +12,7 @@ from rocketpy.broker_core.client.address import ClusterAddress
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.credentials import Credentials
 from rocketpy.broker_core.net.client_tls import ClientTls
+from rocketpy.broker_core.protocol.bodies.routes import ClusterInfo
 
 DEFAULT_TIMEOUT_S = 5.0
 
@@ -53,12 +54,18 @@ class ClusterAccess:
             ClientTls.of_environment() if tls is None else ClientTls.parse(tls),
         )
 
-    def connect(self) -> Cluster:
+    def connect(self, known: ClusterInfo | None = None) -> Cluster:
         """Return the cluster. It connects on its first use, and is closed after its last.
+
+        `known` are its brokers as they were: they count while no name server answers.
 
         Raises:
             TlsError: a file of TLS is missing, or is not what it should be.
         """
         return Cluster(
-            self.address, timeout_s=self.timeout_s, credentials=self.credentials, tls=self.tls
+            self.address,
+            timeout_s=self.timeout_s,
+            credentials=self.credentials,
+            tls=self.tls,
+            known=known,
         )

@@ -1,13 +1,15 @@
 """A cluster as a client knows it: its name servers, its routes, and a connection to each server.
 
-L1  A name server that does not answer is passed over; the next one is asked, and first from then
-    on. An answer of one of them, good or bad, is the answer.
-L2  Routes and brokers are kept for a while, and asked for anew when a broker does not answer.
+L1  Name servers are asked in turn: see name_servers.py.
+L2  Routes and brokers are kept for a while, and asked for anew when a broker does not answer. While
+    no name server answers, what is known counts, however old; who needs it `fresh` gets an error.
 L3  Connections are opened on use. A forked or unpickled copy opens its own.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -19,6 +21,7 @@ from rocketpy.broker_core.client.asking import ask_each
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.credentials import Credentials
 from rocketpy.broker_core.client.errors import NoBrokerError, good
+from rocketpy.broker_core.client.name_servers import NameServers
 from rocketpy.broker_core.client.routes import TopicRoute, first_address, master_address
 from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.broker_core.net.blocking import BlockingConnection
@@ -37,8 +40,12 @@ from rocketpy.broker_core.protocol.requests.clients import GetRoute
 if TYPE_CHECKING:
     import ssl
 
+log = logging.getLogger(__name__)
+
 _MASTER = 0
 _KEPT_S = 30.0  # as long as Apache's client keeps a route
+_ASKED_AGAIN_S = 2.0  # when no name server answered
+_LONG_AGO_S = -math.inf
 
 
 class Cluster:
@@ -51,8 +58,11 @@ class Cluster:
         timeout_s: float = 5.0,
         credentials: Credentials | None = None,
         tls: ClientTls | ssl.SSLContext | None = None,
+        known: ClusterInfo | None = None,
     ) -> None:
         """Open nothing yet; a copy has the same `credentials` and `tls`, unless that is a context.
+
+        `known` are the brokers as another client saw them: they count while no name server answers.
 
         Raises:
             ClusterAddressError: it is no address.
@@ -62,11 +72,12 @@ class Cluster:
             address = ClusterAddress.of_name_servers(address)
         self.address, self.timeout_s, self._credentials = address, timeout_s, credentials
         self._tls, self._context = tls, tls.context() if isinstance(tls, ClientTls) else tls
-        self._name_servers = list(address.name_servers)  # the one that answered last comes first
+        self._name_servers = NameServers(address, self.ask)
         self._connections: dict[str, BlockingConnection] = {}
         self._pid, self._is_ended = os.getpid(), False
         self._routes: dict[str, tuple[float, TopicRoute]] = {}
-        self._info: tuple[float, ClusterInfo] | None = None
+        self._info: tuple[float, ClusterInfo] | None
+        self._info = None if known is None else (_LONG_AGO_S, known)
 
     def __repr__(self) -> str:
         return f"<cluster {self.address}>"
@@ -113,11 +124,19 @@ class Cluster:
             return kept[1]
         # Asked for standard JSON, servers of 4.9.4 and later quote the keys; we read both.
         request = GetRoute(topic=topic, accept_standard_json_only=True)
-        answer = self._ask_name_servers(command_of(request))
+        try:
+            answer = self._name_servers.ask(command_of(request), ResponseCode.TOPIC_NOT_EXIST)
+        except ServerUnreachableError as cause:
+            if fresh or kept is None:
+                raise
+            self._routes[topic] = _for_a_moment(f"the route of {topic}", cause), kept[1]
+            return kept[1]
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             self._routes.pop(topic, None)
             raise TopicNotFoundError(topic, self.topics())
-        found = TopicRoute.of(topic, TopicRouteData.decode(good(answer, self._name_server).body))
+        found = TopicRoute.of(
+            topic, TopicRouteData.decode(good(answer, self._name_servers.name).body)
+        )
         self._routes[topic] = time.monotonic(), found
         return found
 
@@ -129,10 +148,19 @@ class Cluster:
 
     def info(self, *, fresh: bool = False) -> ClusterInfo:
         """Return all brokers, and to which cluster each belongs."""
-        if fresh or self._info is None or time.monotonic() - self._info[0] >= _KEPT_S:
+        kept = self._info
+        if not fresh and kept is not None and time.monotonic() - kept[0] < _KEPT_S:
+            return kept[1]
+        try:
             answer = self.ask_name_server(RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
-            self._info = time.monotonic(), ClusterInfo.decode(answer.body)
-        return self._info[1]
+        except ServerUnreachableError as cause:
+            if fresh or kept is None:
+                raise
+            self._info = _for_a_moment("the brokers", cause), kept[1]
+            return kept[1]
+        found = ClusterInfo.decode(answer.body)
+        self._info = time.monotonic(), found
+        return found
 
     def masters(self, cluster: str | None = None) -> list[str]:
         """Return the names of brokers that have a master: all, or those of one cluster.
@@ -158,27 +186,7 @@ class Cluster:
             ServerUnreachableError: none does.
             ServerRefusedError: it refuses.
         """
-        return good(self._ask_name_servers(command), self._name_server)
-
-    @property
-    def _name_server(self) -> str:
-        return f"name server {self._name_servers[0]}"
-
-    def _ask_name_servers(self, command: RemotingCommand) -> RemotingCommand:
-        failed: list[ServerUnreachableError] = []
-        for server in [*self._name_servers]:
-            try:
-                answer = self.ask(server, command)
-            except ServerUnreachableError as error:
-                failed.append(error)
-                continue
-            self._name_servers.remove(server)
-            self._name_servers.insert(0, server)
-            return answer
-        if len(failed) == 1:
-            raise failed[0]
-        reasons = "; ".join(f"{each.address}: {each.reason}" for each in failed)
-        raise ServerUnreachableError(str(self.address), reasons) from failed[-1]
+        return good(self._name_servers.ask(command), self._name_servers.name)
 
     # --- brokers ----------------------------------------------------------------------------------
 
@@ -199,6 +207,15 @@ class Cluster:
     def try_broker(self, broker: str, command: RemotingCommand) -> RemotingCommand:
         """As ask_broker(), but the answer may have any code."""
         return self._once_more(broker, command, None)
+
+    def try_replicas(self, broker: str, command: RemotingCommand) -> RemotingCommand:
+        """As try_broker(), but a slave is asked if the master does not answer."""
+        try:
+            return self._once_more(broker, command, None)
+        except ServerUnreachableError:
+            if len(self.replicas(broker)) < 2:
+                raise
+            return self.ask(self.slave_of(broker), command)
 
     def ask_brokers(
         self, commands: Iterable[tuple[str, RemotingCommand]]
@@ -252,6 +269,18 @@ class Cluster:
             raise NoBrokerError(f"broker {broker!r}", reason)
         return replicas[_MASTER]
 
+    def slave_of(self, broker: str) -> str:
+        """Return the address of a broker's first slave: it may lack what the master has.
+
+        Raises:
+            NoBrokerError: it has none now.
+        """
+        replicas = self.replicas(broker)
+        slaves = sorted(each for each in replicas if each != _MASTER)
+        if not slaves:
+            raise NoBrokerError(f"broker {broker!r}", f"has no slave now, says {self.address}")
+        return replicas[slaves[0]]
+
     def replicas(self, broker: str, *, fresh: bool = False) -> Mapping[int, str]:
         """Return the addresses of a broker's master (0) and slaves; none if it is not registered.
 
@@ -271,11 +300,15 @@ class Cluster:
 
     def forget(self, broker: str) -> None:
         """Have a broker and its routes asked for anew: it does not answer."""
-        self._info = None
-        kept = {
-            topic: each for topic, each in self._routes.items() if broker not in each[1].brokers
-        }
-        self._routes = kept
+        self.forget_brokers()
+        for topic, (_, route) in self._routes.items():
+            if broker in route.brokers:
+                self._routes[topic] = _LONG_AGO_S, route
+
+    def forget_brokers(self) -> None:
+        """Have the brokers asked for anew; they count as they were while nobody answers."""
+        if self._info is not None:
+            self._info = _LONG_AGO_S, self._info[1]
 
     def _broker(self, name: str, *, fresh: bool) -> BrokerData | None:
         return self.info(fresh=fresh).broker_addr_table.get(name)
@@ -345,6 +378,12 @@ class Cluster:
             self.close()
         known = self._connections.get(address)
         return None if known is None or known.is_closed else known
+
+
+def _for_a_moment(what: str, cause: ServerUnreachableError) -> float:
+    """Return since when something that is known counts, so that it is asked for again soon."""
+    log.warning("going on with %s as it was known: %s", what, cause)
+    return time.monotonic() - _KEPT_S + _ASKED_AGAIN_S
 
 
 def _copy(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rocketpy.broker_core.client.asking import Silent, ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import ServerRefusedError, refusal
+from rocketpy.broker_core.client.pulled import FOUND, PULL_ANSWERS, PullRequest
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -39,28 +40,66 @@ class ClusterOffsets:
     ) -> tuple[dict[MessageQueue, tuple[int, int]], dict[str, Silent]]:
         """Return the same of the brokers that answer; and of the others, why they do not.
 
-        Masters alone are asked: a slave may be behind.
+        Masters alone are asked: a slave may be behind. See ranges_at_slaves().
         """
-        asked = [
-            (each.broker, command_of(kind(topic=each.topic, queue_id=each.queue_id)))
-            for each in queues
-            for kind in (GetMinOffset, GetMaxOffset)
-        ]
         offsets: list[int | None] = []
         silent: dict[str, Silent] = {}
-        answers = ask_each(self._cluster, asked, self._cluster.master_of)
-        for (broker, _), answer in zip(asked, answers, strict=True):
+        for broker, answer in self._ask_for_ranges(queues, self._cluster.master_of):
             if isinstance(answer, RemotingCommand):
                 offsets.append(_offset(self._cluster.check(broker, answer)))
             else:
                 offsets.append(None)
                 silent[broker] = answer
-        found = {
-            queue: (first, max(first, end))
-            for queue, first, end in zip(queues, offsets[::2], offsets[1::2], strict=True)
-            if first is not None and end is not None
-        }
-        return found, silent
+        return _joined(queues, offsets), silent
+
+    def ranges_at_slaves(
+        self, queues: Sequence[MessageQueue]
+    ) -> dict[MessageQueue, tuple[int, int]]:
+        """Return what slaves hold of queues whose master is out of reach: it may be less.
+
+        Queues without a slave that gives messages are left out.
+        """
+        readable = self._readable_slaves({queue.broker: queue for queue in queues})
+        queues = [queue for queue in queues if queue.broker in readable]
+        offsets = [
+            # A slave that refuses does not know the topic yet.
+            _offset(answer)
+            if isinstance(answer, RemotingCommand) and answer.code == ResponseCode.SUCCESS
+            else None
+            for _, answer in self._ask_for_ranges(queues, self._cluster.slave_of)
+        ]
+        return _joined(queues, offsets)
+
+    def _readable_slaves(self, queues: Mapping[str, MessageQueue]) -> set[str]:
+        """Return the brokers whose slaves give messages, of one queue each.
+
+        Apache's do with `slaveReadEnable` alone. Without it, those of 4.x say that they have found
+        some, and give none; those of 5.x say that they are busy.
+        """
+        request = PullRequest()
+        asked = [(name, request.command(queue, 0, most=1)) for name, queue in queues.items()]
+        found = set()
+        for (name, _), answer in zip(
+            asked, ask_each(self._cluster, asked, self._cluster.slave_of), strict=True
+        ):
+            if isinstance(answer, RemotingCommand) and (
+                answer.code == ResponseCode.SUCCESS
+                or (answer.code in PULL_ANSWERS and answer.remark != FOUND)
+            ):
+                found.add(name)
+        return found
+
+    def _ask_for_ranges(
+        self, queues: Sequence[MessageQueue], address_of: Callable[[str], str]
+    ) -> Iterable[tuple[str, RemotingCommand | Silent]]:
+        """Return two answers of each queue's broker: on its first offset, and on its end."""
+        asked = [
+            (each.broker, command_of(kind(topic=each.topic, queue_id=each.queue_id)))
+            for each in queues
+            for kind in (GetMinOffset, GetMaxOffset)
+        ]
+        answers = ask_each(self._cluster, asked, address_of)
+        return zip([broker for broker, _ in asked], answers, strict=True)
 
     def by_time(self, queues: Sequence[MessageQueue], time_ms: int) -> dict[MessageQueue, int]:
         """Return of each queue the offset of the first message stored at a time or later."""
@@ -152,6 +191,17 @@ class ClusterOffsets:
             if answer.code != ResponseCode.QUERY_NOT_FOUND:
                 found[queue] = _offset(self._cluster.check(broker, answer))
         return found
+
+
+def _joined(
+    queues: Sequence[MessageQueue], offsets: Sequence[int | None]
+) -> dict[MessageQueue, tuple[int, int]]:
+    """Return the range of each queue whose first offset and end are known."""
+    return {
+        queue: (first, max(first, end))
+        for queue, first, end in zip(queues, offsets[::2], offsets[1::2], strict=True)
+        if first is not None and end is not None
+    }
 
 
 def _offset(answer: RemotingCommand) -> int:

@@ -27,7 +27,8 @@ from rocketpy.broker_core.protocol.requests.reading import (
 
 TOOLS_GROUP = "TOOLS_CONSUMER"  # of Apache's tools: each broker has it, and pulls leave no trace
 _MOST_BYTES = 4 << 20
-_ANSWERS = (
+FOUND = "FOUND"  # Apache's word with an answer that has messages, or should have some
+PULL_ANSWERS = (
     ResponseCode.SUCCESS,
     ResponseCode.PULL_NOT_FOUND,
     ResponseCode.PULL_RETRY_IMMEDIATELY,
@@ -99,7 +100,7 @@ class PullRequest:
         Raises:
             ServerRefusedError: the broker does not give anything.
         """
-        if answer.code not in _ANSWERS:
+        if answer.code not in PULL_ANSWERS:
             raise refusal(f"broker {queue.broker}", answer)
         said = PullMessageAnswer.decode(answer.fields)
         return Pulled(

@@ -44,14 +44,24 @@ class Puller:
         self._cluster, self._most_messages = cluster, most_messages
         self._request = PullRequest(group, wanted or PullFilter())
 
-    def pull(self, queue: MessageQueue, queue_offset: int, *, most: int | None = None) -> Pulled:
+    def pull(
+        self,
+        queue: MessageQueue,
+        queue_offset: int,
+        *,
+        most: int | None = None,
+        takes_slave: bool = False,
+    ) -> Pulled:
         """Return what a queue has from an offset on; does not wait for messages.
+
+        With `takes_slave`, a slave is asked if the master does not answer: it may lack some.
 
         Raises:
             ServerUnreachableError, ServerRefusedError
         """
         command = self._request.command(queue, queue_offset, most=most or self._most_messages)
-        answer = self._cluster.try_broker(queue.broker, command)
+        ask = self._cluster.try_replicas if takes_slave else self._cluster.try_broker
+        answer = ask(queue.broker, command)
         return self._request.pulled(queue, queue_offset, answer)
 
     def read(self, queue: MessageQueue, start: int, end: int) -> Iterator[Pulled]:

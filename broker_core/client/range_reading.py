@@ -3,7 +3,8 @@
 G1  A broker that does not answer, is busy or is not registered is tried again, for a bounded time
     without progress. That says nothing of its messages.
 G2  While a master does not answer, its slaves are asked, and when it says so itself. What a slave
-    does not have, it may not have yet: only of a master it means that messages are gone.
+    does not have, it may not have yet: only of a master it means that messages are gone. A replica
+    that gave nothing is left alone for a moment, whatever the others say.
 G3  Reading goes on exactly after what was given.
 """
 
@@ -15,7 +16,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rocketpy.broker_core.client.cluster import Cluster
-from rocketpy.broker_core.client.errors import NoBrokerError, ServerBusyError
+from rocketpy.broker_core.client.errors import (
+    NoBrokerError,
+    ServerBusyError,
+    ServerRefusedError,
+)
 from rocketpy.broker_core.client.pull_window import PullWindow
 from rocketpy.broker_core.client.pulled import Pulled, PullRequest
 from rocketpy.broker_core.errors import OffsetOutOfRangeError
@@ -28,7 +33,9 @@ log = logging.getLogger(__name__)
 
 _MASTER = 0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.1, 2.0
-_REMOVING = "MESSAGE_WAS_REMOVING"  # Apache's word: the log of what was asked for is deleted
+_LEFT_ALONE_S = 10.0
+# Words of Apache's: the log of what was asked for is deleted; no message passes the filter.
+_REMOVING, _NONE_PASSES = "MESSAGE_WAS_REMOVING", "NO_MATCHED_MESSAGE"
 
 Unanswered = (ServerUnreachableError, NoBrokerError, ServerBusyError)
 
@@ -58,7 +65,7 @@ class RangeReader:
                 long as it is tried.
             ServerRefusedError: the broker refuses.
         """
-        pulls = _ReplicaPulls(self._cluster, queue, self._request)
+        pulls = _ReplicaPulls(self._cluster, queue, self._request, self._now_s)
         is_filtered = not self._request.wanted.takes_all
         window = PullWindow(pulls, most=self._most, is_filtered=is_filtered)
         at, delays = start, _Delays(self._retry_s, self._now_s)
@@ -95,6 +102,8 @@ class RangeReader:
         if leads_on and pulled.remark == _REMOVING:
             is_deleted, held = True, (pulled.next_offset, pulled.end)
         is_filtered = pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY
+        # Slaves of 4.x that are not to be read say the same, and where the next messages are.
+        is_filtered &= is_master or pulled.remark == _NONE_PASSES
         if is_filtered and leads_on and not is_deleted and not self._request.wanted.takes_all:
             return
         queue = pulled.queue
@@ -129,7 +138,7 @@ class _Delays:
 class _NothingYetError(Exception):
     """A broker does not give what is asked for, though it should be there."""
 
-    def __init__(self, meaning: OffsetOutOfRangeError) -> None:
+    def __init__(self, meaning: OffsetOutOfRangeError | ServerRefusedError) -> None:
         super().__init__(meaning)
         self.meaning = meaning  # if it stays so
 
@@ -144,9 +153,17 @@ class _Sent(NamedTuple):
 class _ReplicaPulls:
     """Pulls of one queue, at one replica of its broker at a time."""
 
-    def __init__(self, cluster: Cluster, queue: MessageQueue, request: PullRequest) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: MessageQueue,
+        request: PullRequest,
+        now_s: Callable[[], float],
+    ) -> None:
         self._cluster, self._queue, self._request = cluster, queue, request
+        self._now_s = now_s
         self._replica = _MASTER
+        self._left_alone: dict[int, float] = {}  # replicas that gave nothing, and until when
         self._connection: BlockingConnection | None = None  # of the last pull
         self.was_master = True  # whether the last answer was a master's
 
@@ -167,11 +184,17 @@ class _ReplicaPulls:
         """Return its answer."""
         answer = ticket.connection.read_answer(ticket.opaque)
         self.was_master = ticket.is_master
-        return self._request.pulled(self._queue, ticket.queue_offset, answer)
+        try:
+            return self._request.pulled(self._queue, ticket.queue_offset, answer)
+        except ServerRefusedError as refusal:
+            if ticket.is_master or isinstance(refusal, ServerBusyError):
+                raise
+            raise _NothingYetError(refusal) from refusal  # it learns topics from its master
 
     def follow(self, pulled: Pulled) -> None:
         """Send the next pulls where an answer says: a busy master sends readers to a slave."""
-        self._replica = pulled.suggested_id
+        if self._now_s() >= self._left_alone.get(pulled.suggested_id, 0.0):
+            self._replica = pulled.suggested_id
 
     def hang_up(self) -> None:
         """Close the connection if answers are on their way that nobody will read."""
@@ -180,6 +203,7 @@ class _ReplicaPulls:
 
     def turn(self) -> None:
         """Send the next pulls to another replica: this one gives nothing."""
+        self._left_alone[self._replica] = self._now_s() + _LEFT_ALONE_S
         self._cluster.forget(self._queue.broker)
         try:
             known = sorted(self._cluster.replicas(self._queue.broker))

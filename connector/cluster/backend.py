@@ -11,6 +11,7 @@ import pyarrow as pa
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
+from rocketpy.broker_core.protocol.bodies.routes import ClusterInfo
 from rocketpy.connector.backend import MemberKeeper
 from rocketpy.connector.cluster.groups import ClusterGroupOffsets
 from rocketpy.connector.cluster.queues import ClusterQueues
@@ -31,9 +32,10 @@ class ClusterBackend:
 
     has_index = False
 
-    def __init__(self, options: ClusterOptions) -> None:
+    def __init__(self, options: ClusterOptions, known: ClusterInfo | None = None) -> None:
+        """Connect on first use; `known` is what the identity was when a plan was made."""
         self._options = options
-        self._cluster = options.access.connect()
+        self._cluster = options.access.connect(known)
         self._queues = ClusterQueues(self._cluster, options)
         self._groups = ClusterGroupOffsets(self._cluster, options, self._queues)
         self._messages = ClusterMessages(self._cluster, options)
@@ -42,9 +44,9 @@ class ClusterBackend:
         """Close all connections."""
         self._cluster.close()
 
-    def identity(self) -> str:
-        """Return its address: drivers and tasks ask the same name servers."""
-        return str(self._options.access.address)
+    def identity(self) -> ClusterInfo:
+        """Return its brokers: a task goes on with them if no name server answers."""
+        return self._cluster.info()
 
     def members(self) -> MemberKeeper:
         """Raise: a cluster keeps members that are connected to it, and a query is not."""
@@ -130,3 +132,8 @@ class ClusterBackend:
     ) -> Iterator[pa.RecordBatch]:
         """Raise: `has_index` is false."""
         raise NotImplementedError(f"{topic}, {keys}, {columns}, {decompress}")
+
+
+def open_cluster(options: ClusterOptions, seen: object) -> ClusterBackend:
+    """Open a cluster; `seen` is the identity that a plan found, if there is one."""
+    return ClusterBackend(options, seen if isinstance(seen, ClusterInfo) else None)

@@ -2,12 +2,15 @@
 
 Q1  Queues are looked for anew every few seconds, so that those of new brokers are found.
 Q2  What a broker that does not answer holds is unknown, never empty: its queues are missing in what
-    is found, and the error says so. It is passed over for a moment, not asked at each look.
-Q3  An idle query does not flood brokers: ranges are asked for at most every 50 ms.
+    is found, and the error says so. It is passed over for a moment, not asked at each look. What
+    its slaves hold is told with the error.
+Q3  While no name server answers, topics and queues are those that were found last.
+Q4  An idle query does not flood brokers: ranges are asked for at most every 50 ms.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
@@ -28,12 +31,15 @@ from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.topics import BrokersUnreachableError, UnreachableError
 
+log = logging.getLogger(__name__)
+
 _ROUTES_KEPT_S = 5.0
 _RANGES_KEPT_S = 0.05
 _PASSED_OVER_S = 2.0  # a broker that did not answer
 _MOST_SIZES = 1 << 20  # of one look
 
 Range = tuple[int, int]
+_Ranges = dict[MessageQueue, tuple[float, Range]]  # and when they were seen
 
 
 class _Stored(NamedTuple):
@@ -56,7 +62,9 @@ class ClusterQueues:
         self._offsets, self._puller = ClusterOffsets(cluster), Puller(cluster)
         self._topics: tuple[float, list[str]] | None = None
         self._routes: dict[str, tuple[float, TopicRoute]] = {}
-        self._ranges: dict[MessageQueue, tuple[float, Range]] = {}
+        self._ranges: _Ranges = {}
+        self._copies: _Ranges = {}  # of slaves, where the master is out of reach
+        self._masters_s = now_s()  # when they were last looked for anew
         self._silent: dict[str, tuple[float, str]] = {}  # brokers, since when, and why
         # Physical offsets by offset, and the range of the queue when they were seen.
         self._known: dict[MessageQueue, tuple[Range | None, dict[int, int | None]]] = {}
@@ -84,7 +92,9 @@ class ClusterQueues:
             try:
                 self._topics = self._now_s(), self._cluster.topics()
             except ServerUnreachableError as cause:
-                raise UnreachableError(f"all ({cause})") from cause
+                if self._topics is None:
+                    raise UnreachableError(f"all ({cause})") from cause
+                self._topics = self._go_on("topics", cause), self._topics[1]
         return self._topics[1]
 
     def queues(self, topic: str) -> list[MessageQueue]:
@@ -99,7 +109,9 @@ class ClusterQueues:
             try:
                 kept = self._now_s(), self._cluster.route(topic, fresh=True)
             except ServerUnreachableError as cause:
-                raise UnreachableError(f"{topic} ({cause})") from cause
+                if kept is None:
+                    raise UnreachableError(f"{topic} ({cause})") from cause
+                kept = self._go_on(f"the queues of {topic}", cause), kept[1]
             self._routes[topic] = kept
         return kept[1].all()
 
@@ -123,12 +135,19 @@ class ClusterQueues:
                 self._cluster.master_of(broker)
             except NoBrokerError as cause:
                 found[broker] = str(cause)
+                self._look_for_masters()
             except ServerUnreachableError as cause:
                 raise UnreachableError(f"all ({cause})") from cause
             silent = self._silent.get(broker)
             if silent is not None and not self._is_old(silent[0], _PASSED_OVER_S):
                 found.setdefault(broker, silent[1])
         return found
+
+    def _look_for_masters(self) -> None:
+        """Have name servers asked again soon: a broker that has but slaves may get its master."""
+        if self._is_old(self._masters_s, _PASSED_OVER_S):
+            self._masters_s = self._now_s()
+            self._cluster.forget_brokers()
 
     # --- ranges -----------------------------------------------------------------------------------
 
@@ -143,7 +162,9 @@ class ClusterQueues:
         queues = [queue for topic in topics for queue in self.queues(topic)]
         reasons = self._reasons({queue.broker for queue in queues})
         asked = [
-            queue for queue in queues if queue.broker not in reasons and self._is_range_old(queue)
+            queue
+            for queue in queues
+            if queue.broker not in reasons and self._is_range_old(self._ranges, queue)
         ]
         found, silent = self._offsets.ranges_in_reach(asked)
         now_s = self._now_s()
@@ -152,17 +173,36 @@ class ClusterQueues:
             self._silent[broker] = now_s, str(failure)
             reasons[broker] = str(failure)
         seen = {each: self._ranges[each][1] for each in queues if each.broker not in reasons}
-        if reasons:
-            raise BrokersUnreachableError(seen, reasons)
-        return seen
+        for queue in seen:
+            self._copies.pop(queue, None)
+        if not reasons:
+            return seen
+        copies = self._held_by_slaves([each for each in queues if each not in seen])
+        for broker in {queue.broker for queue in copies}:
+            reasons[broker] += "; its slave is read, as far as it goes"
+        raise BrokersUnreachableError(seen, reasons, copies)
+
+    def _held_by_slaves(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, Range]:
+        asked = [queue for queue in queues if self._is_range_old(self._copies, queue)]
+        now_s = self._now_s()
+        held = self._offsets.ranges_at_slaves(asked)
+        for queue in asked:
+            self._copies.pop(queue, None)
+        self._copies |= {queue: (now_s, bounds) for queue, bounds in held.items()}
+        return {queue: self._copies[queue][1] for queue in queues if queue in self._copies}
 
     def range(self, queue: MessageQueue) -> Range:
         """Return the range of offsets stored in one queue, as it is now."""
         found = patiently(lambda: self._offsets.ranges([queue]), queue, retry_s=self._retry_s)
         return found[queue]
 
-    def _is_range_old(self, queue: MessageQueue) -> bool:
-        kept = self._ranges.get(queue)
+    def _go_on(self, what: str, cause: ServerUnreachableError) -> float:
+        """Return the time at which something that is known counts as found."""
+        log.warning("going on with %s as they were known: %s", what, cause)
+        return self._now_s()
+
+    def _is_range_old(self, ranges: _Ranges, queue: MessageQueue) -> bool:
+        kept = ranges.get(queue)
         return kept is None or self._is_old(kept[0], _RANGES_KEPT_S)
 
     def _is_old(self, since_s: float, kept_s: float) -> bool:
@@ -175,18 +215,23 @@ class ClusterQueues:
 
         What was seen counts as long as the range of the queue stays the same.
         """
-        now = self._ranges[queue][1] if queue in self._ranges else None
+        held = self._copies.get(queue) or self._ranges.get(queue)
+        now = None if held is None else held[1]
         if queue not in self._known or self._known[queue][0] != now:
             self._known[queue] = now, {}
         _, known = self._known[queue]
         if queue_offset not in known or now is None:
-            stored = self._stored(queue, queue_offset)
+            stored = self._stored(queue, queue_offset, takes_slave=True)
             known[queue_offset] = None if stored is None else stored.physical_offset
         return known[queue_offset]
 
-    def _stored(self, queue: MessageQueue, queue_offset: int) -> _Stored | None:
+    def _stored(
+        self, queue: MessageQueue, queue_offset: int, *, takes_slave: bool = False
+    ) -> _Stored | None:
         pulled = patiently(
-            lambda: self._puller.pull(queue, queue_offset, most=1), queue, retry_s=self._retry_s
+            lambda: self._puller.pull(queue, queue_offset, most=1, takes_slave=takes_slave),
+            queue,
+            retry_s=self._retry_s,
         )
         if not pulled.records:
             return None
@@ -214,7 +259,9 @@ class ClusterQueues:
 
     def sizes(self, queue: MessageQueue, start: int, end: int) -> npt.NDArray[np.int64]:
         """Return about how many bytes each message of a range has: as those that come first."""
-        pulled = patiently(lambda: self._puller.pull(queue, start), queue, retry_s=self._retry_s)
+        pulled = patiently(
+            lambda: self._puller.pull(queue, start, takes_slave=True), queue, retry_s=self._retry_s
+        )
         count = max(pulled.next_offset - start, 1)
         average = -(-len(pulled.records) // count)
         return np.full(min(end - start, _MOST_SIZES), average, np.int64)

@@ -4,7 +4,10 @@ B1  At each broker a batch is stored whole or not at all, and once: by its ledge
 B2  A batch that spans several brokers is committed at one after the other. A reader may see the
     part of one before that of another; a driver that dies between leaves some parts, and the run
     of the batch that follows adds the others. So a row must go to the same broker in each run: it
-    is chosen by its sharding key, else by all that it says, never in turn.
+    is chosen by its sharding key, else by all that it says, never in turn; and among the same
+    brokers: those that the batch was begun for, if some have stored parts of it.
+B3  A broker that stored rows of the batch before, and is away now, may have stored a part of this
+    one: nothing is stored elsewhere until it says that it has not.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from rocketpy.broker_core.client.cluster import Cluster
-from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
+from rocketpy.broker_core.client.errors import NoBrokerError, ServerBusyError, ServerRefusedError
 from rocketpy.broker_core.client.outgoing import OutgoingTable
 from rocketpy.broker_core.client.staging import LastBatch, Staging, Upload
 from rocketpy.broker_core.errors import RocketPyError
@@ -28,6 +32,7 @@ from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.requests.staging import StageRows
 from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.connector.backend import WritingTask
+from rocketpy.connector.cluster.patience import patiently
 from rocketpy.connector.cluster.row_keys import numbers_of
 from rocketpy.connector.cluster.task_sending import without_topic
 from rocketpy.connector.cluster_options import ClusterOptions
@@ -57,6 +62,7 @@ class StagedFiles:
     """What one task staged: the file at each broker that has rows of it."""
 
     transaction: str
+    brokers: tuple[str, ...]  # among which its rows were spread
     files: Mapping[str, str]
 
 
@@ -83,24 +89,63 @@ class StagedWriting:
         """
         part = uuid.uuid4().hex
         with self.cluster.access.connect() as cluster:
-            staging = Staging(cluster, self.cluster.retry_s)
-            request = StageRows(
-                transaction=task.transaction,
-                part=part,
-                number=0,
-                topic=self.topic,
-                rows_name=task.name,
-                property_columns=",".join(self.options.property_columns) or None,
+            brokers = self._begun_for(cluster, task)
+            if brokers == self.brokers:
+                return self._stage(cluster, task, batches, part)
+            log.warning("batch %d was begun for the brokers %s", task.number, brokers)
+            queues = patiently(
+                lambda: self._queues_of(cluster, brokers), brokers, retry_s=self.cluster.retry_s
             )
-            uploads = {name: staging.upload(request, name) for name in self.brokers}
-            if len(uploads) == 1:
-                (only,) = uploads.values()
-                for batch in batches:
-                    only.add(without_topic(batch))
-            else:
-                self._spread(task, batches, uploads)
-            files = {name: upload.finish() for name, upload in uploads.items()}
-        return StagedFiles(task.transaction, {name: file for name, file in files.items() if file})
+            return replace(self, queues=queues)._stage(cluster, task, batches, part)
+
+    def _begun_for(self, cluster: Cluster, task: WritingTask) -> tuple[str, ...]:
+        """Return the brokers for which earlier runs of a batch stored parts; else its own.
+
+        Who does not answer now is asked again by the commit.
+        """
+        if task.writer is None:
+            return self.brokers
+        name, former = task.writer
+        for broker in self.brokers:
+            with suppress(ServerUnreachableError, NoBrokerError, ServerBusyError):
+                last = Staging(cluster, 0).last(broker, name, former)
+                if last.number == task.number and last.brokers:
+                    return last.brokers
+        return self.brokers
+
+    def _queues_of(self, cluster: Cluster, brokers: tuple[str, ...]) -> tuple[MessageQueue, ...]:
+        """Return the queues that take messages at some brokers; all of them must be there."""
+        queues = [
+            q for q in cluster.route(self.topic, fresh=True).writable() if q.broker in brokers
+        ]
+        missing = {*brokers} - {queue.broker for queue in queues}
+        if missing:
+            what = f"brokers {', '.join(sorted(missing))}"
+            raise NoBrokerError(what, f"none of them takes messages for {self.topic!r} now")
+        return tuple(queues)
+
+    def _stage(
+        self, cluster: Cluster, task: WritingTask, batches: Iterable[pa.RecordBatch], part: str
+    ) -> StagedFiles:
+        staging = Staging(cluster, self.cluster.retry_s)
+        request = StageRows(
+            transaction=task.transaction,
+            part=part,
+            number=0,
+            topic=self.topic,
+            rows_name=task.name,
+            property_columns=",".join(self.options.property_columns) or None,
+        )
+        uploads = {name: staging.upload(request, name) for name in self.brokers}
+        if len(uploads) == 1:
+            (only,) = uploads.values()
+            for batch in batches:
+                only.add(without_topic(batch))
+        else:
+            self._spread(task, batches, uploads)
+        files = {name: upload.finish() for name, upload in uploads.items()}
+        named = {name: file for name, file in files.items() if file}
+        return StagedFiles(task.transaction, self.brokers, named)
 
     def _spread(
         self,
@@ -143,16 +188,17 @@ class StagedWriting:
             ServerUnreachableError, NoBrokerError, ServerRefusedError: a broker stores nothing.
         """
         parts = [part for part in staged if isinstance(part, StagedFiles)]
-        files = {name: [p.files[name] for p in parts if name in p.files] for name in self.brokers}
-        if not any(files.values()):
+        if not any(part.files for part in parts):
             return
+        brokers, *others = {part.brokers for part in parts}
+        if others:
+            raise OtherBrokersError(number, brokers, others[0])
+        files = {name: [p.files[name] for p in parts if name in p.files] for name in brokers}
         # A plain write has a name of its own, so that its commit can be asked for again.
         name, former = writer or (f"write {parts[0].transaction}", None)
         with self.cluster.access.connect() as cluster:
             staging = Staging(cluster, self.cluster.retry_s)
-            self._check(
-                name, number, [staging.last(broker, name, former) for broker in self.brokers]
-            )
+            _check(_last_batches(staging, name, former, brokers), name, number, brokers)
             for broker, own in files.items():
                 if own and not staging.commit(
                     broker,
@@ -160,24 +206,46 @@ class StagedWriting:
                     writer=name,
                     number=number,
                     former=former,
-                    brokers=self.brokers,
+                    brokers=brokers,
                 ):
                     log.warning("%s: batch %d of %s is there already", broker, number, name)
             without = [broker for broker, own in files.items() if not own]
             _drop(cluster, without, {part.transaction for part in parts})
 
-    def _check(self, writer: str, number: int, known: Sequence[LastBatch]) -> None:
-        last = max(each.number for each in known)
-        if number < last:
-            raise StaleBatchError(writer, number, last)
-        for each in known:
-            if each.number == number and each.brokers and each.brokers != self.brokers:
-                raise OtherBrokersError(number, each.brokers, self.brokers)
-
     def remove(self, transactions: Iterable[str]) -> None:
         """Remove what was staged in some transactions; a broker that is away removes it later."""
         with self.cluster.access.connect() as cluster:
             _drop(cluster, self.brokers, transactions)
+
+
+def _last_batches(
+    staging: Staging, writer: str, former: str | None, brokers: Sequence[str]
+) -> list[LastBatch]:
+    """Return the last batch of a writer at some brokers, and at those that had parts of it."""
+    known: dict[str, LastBatch] = {}
+    waiting = [*brokers]
+    while waiting:
+        broker = waiting.pop()
+        if broker not in known:
+            try:
+                known[broker] = staging.last(broker, writer, former)
+            except (ServerUnreachableError, NoBrokerError) as cause:
+                reason = (
+                    "it is away, and may have stored rows of this batch, which would come twice: "
+                    f"start it again, then the query ({cause})"
+                )
+                raise NoBrokerError(f"broker {broker!r}", reason) from cause
+            waiting += known[broker].brokers
+    return [*known.values()]
+
+
+def _check(known: Sequence[LastBatch], writer: str, number: int, brokers: tuple[str, ...]) -> None:
+    last = max(each.number for each in known)
+    if number < last:
+        raise StaleBatchError(writer, number, last)
+    for each in known:
+        if each.number == number and each.brokers and each.brokers != brokers:
+            raise OtherBrokersError(number, each.brokers, brokers)
 
 
 def _drop(cluster: Cluster, brokers: Sequence[str], transactions: Iterable[str]) -> None:

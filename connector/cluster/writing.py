@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.errors import NoBrokerError
+from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError
 from rocketpy.broker_core.intake.destination import refuse_system_topic
 from rocketpy.connector.backend import Writing
@@ -15,6 +17,8 @@ from rocketpy.connector.options import OptionError
 from rocketpy.connector.write_options import WriteOptions
 
 log = logging.getLogger(__name__)
+
+_PAUSE_S = 0.5
 
 
 def cluster_writing(options: WriteOptions) -> Writing:
@@ -28,7 +32,7 @@ def cluster_writing(options: WriteOptions) -> Writing:
     assert options.cluster is not None  # see backends.py
     topic = _topic(options)
     with options.cluster.access.connect() as cluster:
-        _check_topic(cluster, topic)
+        _check_topic(cluster, topic, options.cluster.retry_s)
         staged = staged_writing(cluster, options)
         if staged is not None:
             log.info("%s: batches are stored whole at each of %s, once", topic, staged.brokers)
@@ -54,9 +58,27 @@ def _topic(options: WriteOptions) -> str:
     return options.topic
 
 
-def _check_topic(cluster: Cluster, topic: str) -> None:
+def _route(cluster: Cluster, topic: str, retry_s: float) -> TopicRoute:
+    """Return the route of a topic; wait if no broker is known: name servers were just started.
+
+    Raises:
+        TopicNotFoundError: there is no such topic.
+        ServerUnreachableError: no name server answers.
+    """
+    until_s = time.monotonic() + retry_s
+    while True:
+        try:
+            return cluster.route(topic, fresh=True)
+        except TopicNotFoundError:
+            if cluster.info(fresh=True).broker_addr_table or time.monotonic() > until_s:
+                raise
+        log.warning("%s knows no broker yet; asking again", cluster.address)
+        time.sleep(_PAUSE_S)
+
+
+def _check_topic(cluster: Cluster, topic: str, retry_s: float) -> None:
     try:
-        route = cluster.route(topic)
+        route = _route(cluster, topic, retry_s)
     except TopicNotFoundError as cause:
         reason = (
             f"is '{topic}', which no broker of {cluster.address} has; brokers in production make "

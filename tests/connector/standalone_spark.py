@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,14 +20,28 @@ from tests import quick_spark
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
+# A file system of its own, in which one folder is empty: as on a machine that does not have it.
+_ELSEWHERE = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
 _START_S = 120
 
 
-class Cluster:
-    """Runs while its `with` block does; all processes are ended with it, executors included."""
+def can_hide() -> bool:
+    """Whether folders can be hidden from processes here: on Linux, if users may make namespaces."""
+    if shutil.which("unshare") is None:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([*_ELSEWHERE, folder, "true"], check=False).returncode == 0
 
-    def __init__(self, folder: Path, workers: int) -> None:
+
+class Cluster:
+    """Runs while its `with` block does; all processes are ended with it, executors included.
+
+    What is in the folder `hidden` is there neither for workers nor for drivers.
+    """
+
+    def __init__(self, folder: Path, workers: int, hidden: Path | None = None) -> None:
         self._folder, self._count = folder, workers
+        self._elsewhere = [] if hidden is None else [*_ELSEWHERE, str(hidden)]
         self._processes: list[subprocess.Popen[bytes]] = []
         self._port = _free_port()
         self.master = f"spark://127.0.0.1:{self._port}"
@@ -40,7 +57,7 @@ class Cluster:
                 address = ["--host", "localhost" if number % 2 else "127.0.0.1"]
                 room = ["--cores", "1", "--memory", "1g", "--work-dir", str(self._folder / name)]
                 words = [*address, "--webui-port", "0", *room, self.master]
-                self._start(name, f"{_DEPLOY}.worker.Worker", *words)
+                self._start(name, f"{_DEPLOY}.worker.Worker", *words, before=self._elsewhere)
         except BaseException:
             self._end()
             raise
@@ -57,7 +74,7 @@ class Cluster:
     def run(self, module: str, *arguments: str) -> str:
         """Run a module as the driver of an application; return what it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", module, self.master, *arguments],
+            [*self._elsewhere, sys.executable, "-m", module, self.master, *arguments],
             cwd=Path(__file__).parents[2],
             env=_environment(),
             capture_output=True,
@@ -67,10 +84,10 @@ class Cluster:
         assert done.returncode == 0, done.stderr[-10_000:]
         return done.stdout
 
-    def _start(self, name: str, *words: str) -> None:
+    def _start(self, name: str, *words: str, before: Sequence[str] = ()) -> None:
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                [_SPARK_HOME / "bin" / "spark-class", *words],
+                [*before, _SPARK_HOME / "bin" / "spark-class", *words],
                 env=_environment(),
                 stdout=log,
                 stderr=subprocess.STDOUT,

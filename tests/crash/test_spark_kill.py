@@ -69,6 +69,10 @@ class Driver:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait(self) -> None:
         assert self._process.wait() == 0, self.log()
 

@@ -46,6 +46,10 @@ DEFAULT_SETTINGS: Mapping[str, Setting] = {
 }
 
 
+# Servers of 4.x look for their logging in their home.
+NO_LOGS = {f"conf/logback_{name}.xml": "<configuration/>" for name in ("namesrv", "broker")}
+
+
 class ApacheBroker:
     """A name server and a broker, started on entry and stopped on exit.
 
@@ -106,7 +110,8 @@ class ApacheBroker:
             path.write_text(text)
         name_server_port, broker_port, ha_port = free_ports()
         self.namesrv_addr = self._foreign_namesrv_addr or f"{LOOPBACK}:{name_server_port}"
-        self.tool = RocketMqTool(self._installation.class_path, self.namesrv_addr, home=self._home)
+        # Clients of 5.5.0, whatever the broker is.
+        self.tool = RocketMqTool(install().class_path, self.namesrv_addr, home=self._home)
         try:
             if self._foreign_namesrv_addr is None:
                 self._launch_name_server(name_server_port)

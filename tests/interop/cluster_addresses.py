@@ -14,8 +14,16 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.interop.apache import DEFAULT_SETTINGS, LOOPBACK, Setting, as_property, free_ports
-from tests.interop.installation import HERE, Installation, install, install_4
+from tests.interop.apache import (
+    DEFAULT_SETTINGS,
+    LOOPBACK,
+    NO_LOGS,
+    ApacheBroker,
+    Setting,
+    as_property,
+    free_ports,
+)
+from tests.interop.installation import HERE, VERSION, VERSION_4, Installation, install, install_4
 from tests.interop.java_process import JavaProcess, java_command
 from tests.interop.registration import register
 
@@ -82,6 +90,17 @@ def apache_4_target(*, brokers: int = 1) -> Iterator[Target]:
 def has_only_loopback() -> bool:
     """Return whether nobody else can reach this process, as in a namespace by `unshare -n`."""
     return [name for _, name in socket.if_nameindex()] == ["lo"]
+
+
+# Brokers of 4.9.7 listen on all addresses: see test_brokers_of_4.py.
+TESTED_VERSION = VERSION_4 if has_only_loopback() else VERSION
+
+
+def tested_broker(store: Path, *, settings: Mapping[str, Setting]) -> ApacheBroker:
+    """Return a name server and a broker of the version that can be tried here."""
+    if TESTED_VERSION == VERSION:
+        return ApacheBroker(store, settings=settings)
+    return ApacheBroker(store, settings=settings, installation=install_4(), files=NO_LOGS)
 
 
 @contextmanager

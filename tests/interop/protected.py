@@ -1,6 +1,7 @@
 """Apache's name server and broker with access control: 4.9.7 by plain_acl.yml, 5.5.0 by its users.
 
-Both have the same accounts, by their rules: an administrator, one who may read, one who may send.
+Both have the same accounts, by their rules: an administrator, one who may read, one who may send,
+and one who may do what Spark does with a topic.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.interop.apache import BROKER_NAME, ApacheBroker, Setting
+from tests.interop.apache import BROKER_NAME, NO_LOGS, ApacheBroker, Setting
 from tests.interop.installation import VERSION_4, install_4
 
 from rocketpy.broker_core.client.cluster import Cluster
@@ -24,6 +25,7 @@ from rocketpy.broker_core.protocol.signing import signed_fields
 ADMIN = Credentials("the-admin", "secret-of-the-admin")
 READER = Credentials("the-reader", "secret-of-the-reader")
 WRITER = Credentials("the-writer", "secret-of-the-writer")
+SPARK = Credentials("the-spark", "secret-of-the-spark")
 OPEN_TOPIC, CLOSED_TOPIC, GROUP = "orders", "salaries", "billing"
 _TOOLS_GROUP = "TOOLS_CONSUMER"  # as which we read without a group
 
@@ -49,8 +51,13 @@ accounts:
   defaultGroupPerm: DENY
   topicPerms:
   - {OPEN_TOPIC}=PUB
+- accessKey: {SPARK.access_key}
+  secretKey: {SPARK.secret_key}
+  defaultTopicPerm: DENY
+  defaultGroupPerm: SUB
+  topicPerms:
+  - {OPEN_TOPIC}=PUB|SUB
 """
-_NO_LOGS = {f"conf/logback_{name}.xml": "<configuration/>" for name in ("namesrv", "broker")}
 _AUTH = "org.apache.rocketmq.auth"
 _USERS_OF_5: dict[str, Setting] = {
     "authenticationEnabled": True,
@@ -78,6 +85,12 @@ _RULES_OF_5 = {
         f"Group:{_TOOLS_GROUP}": ["Sub"],
     },
     WRITER: {f"Topic:{OPEN_TOPIC}": ["Pub"]},
+    SPARK: {
+        f"Topic:{OPEN_TOPIC}": ["Pub", "Sub", "Get"],
+        f"Group:{GROUP}": ["Sub", "Get"],
+        f"Group:{_TOOLS_GROUP}": ["Sub"],
+        "Group:rocketpy-sink-*": ["Sub", "Get", "Create", "Update"],
+    },
 }
 
 
@@ -101,7 +114,7 @@ def protected(version: str, store: Path) -> Iterator[Protected]:
             store,
             settings={**_SMALL, "aclEnable": True},
             installation=install_4(),
-            files={**_NO_LOGS, "conf/plain_acl.yml": _PLAIN_ACL},
+            files={**NO_LOGS, "conf/plain_acl.yml": _PLAIN_ACL},
             sign=_sign,
         )
     else:

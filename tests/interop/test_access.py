@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.interop.apache import BROKER_NAME, LOOPBACK, free_ports
-from tests.interop.cluster_addresses import has_only_loopback
+from tests.interop.cluster_addresses import TESTED_VERSION
 from tests.interop.installation import VERSION, VERSION_4, install, install_4
 from tests.interop.java_process import JavaProcess, java_command
 from tests.interop.protected import (
@@ -20,6 +22,7 @@ from tests.interop.protected import (
     GROUP,
     OPEN_TOPIC,
     READER,
+    SPARK,
     WRITER,
     Protected,
     protected,
@@ -44,11 +47,10 @@ from rocketpy.broker_core.protocol.signing import signed_fields
 pytestmark = pytest.mark.interop
 
 TOOL = Path(__file__).parent / "SigningTool.java"
-SECRETS = [each.secret_key for each in (ADMIN, READER, WRITER)]
+SECRETS = [each.secret_key for each in (ADMIN, READER, WRITER, SPARK)]
 
 
-# Brokers of 4.9.7 listen on all addresses: see test_brokers_of_4.py.
-@pytest.fixture(scope="module", params=[VERSION_4 if has_only_loopback() else VERSION])
+@pytest.fixture(scope="module", params=[TESTED_VERSION])
 def apache(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Protected]:
@@ -232,6 +234,54 @@ def test_a_server_of_apache_that_takes_no_tls(apache: Protected) -> None:
         pytest.raises(TlsFailedError, match="it does not speak TLS on this port"),
     ):
         cluster.topics()
+
+
+# --- Spark ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_on_a_protected_cluster_says_what_is_refused_and_no_secret(
+    apache: Protected, tls_only: str, tmp_path: Path
+) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    wrong = replace(SPARK, secret_key=READER.secret_key)
+    for name, who in (("spark", SPARK), ("reader", READER), ("wrong", wrong)):
+        file = secrets / f"{name}.yml"
+        file.write_text(f"accessKey: {who.access_key}\nsecretKey: {who.secret_key}\n")
+        file.chmod(0o600)
+    (secrets / "tls.properties").write_text("tls.client.authServer=false\n")
+    with rocketpy.local_broker(tls=True, topics=[OPEN_TOPIC]) as ours:
+        places = {
+            "protected": apache.namesrv_addr, "tls_only": tls_only, "ours": ours.namesrv_addr
+        }  # fmt: skip
+        (tmp_path / "places.json").write_text(json.dumps(places))
+        command = [sys.executable, "-m", "tests.interop.access_job", str(tmp_path)]
+        root = Path(__file__).parents[2]
+        ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=280)
+    (tmp_path / "printed").write_text(ran.stdout + ran.stderr)
+    assert ran.returncode == 0, ran.stderr[-5000:]
+    said = json.loads(ran.stdout.splitlines()[-1])
+    assert said["read"] == said["streamed"] >= said["written"]
+    assert said["encrypted"] == said["written"]
+    for what, words in REFUSALS.items():
+        assert words in said[what], what
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and secrets not in path.parents]
+    assert {"events", "checkpoint"} <= {path.relative_to(tmp_path).parts[0] for path in kept}
+    found = [path for path in kept for each in SECRETS if each.encode() in path.read_bytes()]
+    assert found == []
+
+
+REFUSALS = {
+    "wrong key": "the secret key is not the one of this access key",
+    "no key": "it wants to know who asks, and no credentials were given",
+    "may not write": f"no permission for topic '{OPEN_TOPIC}'",
+    "may not read": f"no permission for topic '{CLOSED_TOPIC}'",
+    "may not stream": f"no permission for topic '{CLOSED_TOPIC}'",
+    "plain": "if it takes TLS only, connect with tls",
+    "not trusted": "an authority that is not trusted",
+}
 
 
 # --- the signature --------------------------------------------------------------------------------

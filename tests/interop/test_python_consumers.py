@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.apache import ApacheBroker, Setting
+from tests.interop.cluster_addresses import TESTED_VERSION, tested_broker
 from tests.interop.sharing_consumer import SharingConsumer
 
 import rocketpy
@@ -48,10 +49,10 @@ class Received:
         return [each.body.decode() for each in self.messages]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[TESTED_VERSION])
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheBroker]:
     store = tmp_path_factory.mktemp("consumers") / "store"
-    with ApacheBroker(store, settings=SETTINGS) as broker:
+    with tested_broker(store, settings=SETTINGS) as broker:
         yield broker
 
 

@@ -6,6 +6,7 @@ import socket
 import ssl
 
 import pytest
+from tests.broker_core.client.forwarder import Forwarder
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
@@ -44,6 +45,18 @@ def test_name_servers_are_tried_in_turn(servers: LocalBroker) -> None:
         assert cluster.masters() == ["broker-a", "broker-b"]
 
 
+def test_a_name_server_that_knows_no_broker_yet_hides_no_topic(servers: LocalBroker) -> None:
+    with (
+        local_broker() as other,  # its name server has never heard of these brokers
+        Cluster(servers.namesrv_addr) as known,
+        Cluster(f"{other.namesrv_addr};{servers.namesrv_addr}") as cluster,
+    ):
+        ClusterTopics(known).create("orders", 1)
+        assert cluster.route("orders").broker_names == ["broker-a", "broker-b"]
+        with pytest.raises(TopicNotFoundError):
+            cluster.route("none")
+
+
 def test_all_name_servers_that_do_not_answer_are_named() -> None:
     first, second = unused_address(), unused_address()
     cluster = Cluster(f"{first};{second}", timeout_s=2)
@@ -51,6 +64,20 @@ def test_all_name_servers_that_do_not_answer_are_named() -> None:
         cluster.topics()
     assert first in str(caught.value)
     assert second in str(caught.value)
+
+
+def test_what_is_known_counts_while_no_name_server_answers(servers: LocalBroker) -> None:
+    with Forwarder(servers.namesrv_addr) as way, Cluster(way.address, timeout_s=2) as cluster:
+        ClusterTopics(cluster).create("orders", 1)
+        route, known = cluster.route("orders"), cluster.info()
+        way.close()
+        cluster.forget("broker-a")
+        assert cluster.route("orders") == route
+        assert cluster.broker_address("broker-a") == servers.brokers[0].address
+        with pytest.raises(ServerUnreachableError):
+            cluster.route("orders", fresh=True)
+        with Cluster(way.address, timeout_s=2, known=known) as of_a_task:
+            assert of_a_task.broker_address("broker-b") == servers.brokers[1].address
 
 
 def test_an_unknown_broker_is_told_with_those_that_are_known(cluster: Cluster) -> None:

@@ -36,6 +36,13 @@ class Replicated(Cluster):
         return addresses[0]
 
 
+class SilentMaster(Replicated):
+    """The same, but name servers have not noticed yet that nobody listens at the master's port."""
+
+    def replicas(self, broker: str, *, fresh: bool = False) -> Mapping[int, str]:
+        return {**super().replicas(broker, fresh=fresh), 0: "127.0.0.1:1"}
+
+
 @pytest.fixture
 def filled(servers: LocalBroker, cluster: Cluster) -> LocalBroker:
     """Ten messages in the queue of the master; the slave has but six of them yet."""
@@ -91,6 +98,23 @@ def test_what_a_slave_does_not_have_yet_is_not_gone(
 
     waiting = reader(replicated, sleep=wait)
     assert covered(waiting, 0, 10) == [*range(10)]
+
+
+def test_a_slave_that_does_not_know_the_topic_yet_is_asked_again(
+    filled: LocalBroker, replicated: Cluster
+) -> None:
+    filled.kill_broker(0)
+    filled.brokers[1].faults.refuse("PULL_MESSAGE", answer=ResponseCode.TOPIC_NOT_EXIST, times=2)
+    assert covered(reader(replicated), 0, 6) == [*range(6)]
+
+
+def test_a_silent_master_is_left_alone_though_its_slave_sends_readers_back(
+    filled: LocalBroker,
+) -> None:
+    waits: list[float] = []
+    with SilentMaster(filled.namesrv_addr) as cluster:
+        assert covered(reader(cluster, sleep=waits.append), 0, 6) == [*range(6)]
+    assert len(waits) == 1
 
 
 def test_a_busy_broker_is_asked_again(filled: LocalBroker, cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Writing to Apache RocketMQ 5.5.0: the same once, with its broker's offsets as notes."""
+"""Writing to Apache RocketMQ 5.5.0, or 4.9.7: the same once, with its broker's offsets as notes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.connector.cluster.conftest import require_apache
 from tests.connector.cluster.sinks import MANY, Sink, TaskDied, batches, stored
+from tests.interop.cluster_addresses import TESTED_VERSION, tested_broker
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.topics import ClusterTopics
@@ -20,14 +21,12 @@ pytestmark = pytest.mark.interop
 _numbers = count(1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[TESTED_VERSION])
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     require_apache()
-    from tests.interop.apache import ApacheBroker
-
     folder = tmp_path_factory.mktemp("apache") / "store"
     settings = {"mappedFileSizeCommitLog": 16 << 20, "autoCreateTopicEnable": False}
-    with ApacheBroker(folder, settings=settings) as broker:
+    with tested_broker(folder, settings=settings) as broker:
         yield broker
 
 

@@ -20,7 +20,7 @@ from tests.connector.cluster.sinks import (
 import rocketpy
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.drafts import MessageDraft
-from rocketpy.broker_core.client.errors import ServerRefusedError
+from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
 from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.local import LocalBroker
@@ -28,6 +28,8 @@ from rocketpy.broker_core.stale_batch import StaleBatchError
 from rocketpy.broker_core.storage.layout import STAGED
 from rocketpy.connector.backends import writing_of
 from rocketpy.connector.cluster.staged_writing import OtherBrokersError, StagedWriting
+
+HUNDRED = sorted(f"{number}" for number in range(100))
 
 
 class StagedSink(Sink):
@@ -118,17 +120,71 @@ def test_a_commit_that_reached_one_broker_is_completed(
 def test_a_batch_that_is_partly_stored_is_refused_for_other_brokers(
     sink: StagedSink, broker: LocalBroker
 ) -> None:
-    rows = [f"{number}" for number in range(100)]
-    part = sink.writing().stage(sink.task(0, 0), batches(rows))
+    part = sink.writing().stage(sink.task(0, 0), batches(HUNDRED))
     first = replace(part, files=dict([*part.files.items()][:1]))
     sink.writing().commit([first], sink.writer, 0)
-    other = sink.writing()
-    queues = [queue._replace(broker=broker.brokers[0].name) for queue in other.queues]
     if len(broker.brokers) > 1:
-        alone = replace(other, queues=tuple(queues))
-        again = alone.stage(sink.task(0, 0), batches(rows))
+        again = sink.writing().stage(sink.task(0, 0), batches(HUNDRED))
+        alone = replace(again, brokers=("broker-a",))
         with pytest.raises(OtherBrokersError, match="for the brokers broker-a, broker-b; now"):
-            alone.commit([again], sink.writer, 0)
+            sink.writing().commit([alone], sink.writer, 0)
+        with pytest.raises(OtherBrokersError):  # tasks that saw different brokers
+            sink.writing().commit([alone, again], sink.writer, 0)
+
+
+# --- a broker that goes away ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(broker: LocalBroker) -> Iterator[LocalBroker]:
+    """Two brokers; all run at the end."""
+    if len(broker.brokers) < 2:
+        pytest.skip("with one broker there is no other")
+    yield broker
+    for number, each in enumerate(broker.brokers):
+        if not each.is_running:
+            broker.start_broker(number)
+
+
+def test_rows_of_a_broker_that_is_away_at_the_commit_are_not_left_out(
+    two: LocalBroker, sink: StagedSink
+) -> None:
+    part = sink.writing().stage(sink.task(0, 0), batches(HUNDRED))
+    two.kill_broker(1)
+    with pytest.raises(NoBrokerError, match="broker 'broker-b': it is away"):
+        sink.writing().commit([part], sink.writer, 0)
+    two.start_broker(1)
+    assert sink.found() == []
+    sink.writing().commit([part], sink.writer, 0)
+    assert sorted(sink.found()) == HUNDRED
+
+
+def test_a_batch_that_was_written_without_a_broker_is_known_when_it_is_back(
+    two: LocalBroker, sink: StagedSink
+) -> None:
+    two.kill_broker(1)
+    sink.run(0, HUNDRED)
+    two.start_broker(1)
+    sink.run(0, HUNDRED)
+    assert sorted(sink.found()) == HUNDRED
+
+
+def test_a_batch_does_not_go_elsewhere_while_a_broker_that_may_have_it_is_away(
+    two: LocalBroker, sink: StagedSink
+) -> None:
+    sink.run(0, HUNDRED)
+    part = sink.writing().stage(sink.task(1, 0), batches(HUNDRED))
+    first = replace(part, files={"broker-a": part.files["broker-a"]})
+    sink.writing().commit([first], sink.writer, 1)
+    two.kill_broker(0)
+    with pytest.raises(NoBrokerError, match="broker 'broker-a': it is away"):
+        sink.run(1, HUNDRED)
+    two.start_broker(0)
+    sink.run(1, HUNDRED)
+    assert sorted(sink.found()) == sorted(2 * HUNDRED)
+
+
+# --- what else fails ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [9002, 9003])

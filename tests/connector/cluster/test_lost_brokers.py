@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.broker_core.client.forwarder import Forwarder
 from tests.connector.cluster.places import OurPlace
 from tests.connector.cluster.queries import SCHEMA, Query, Rows, batch, parsed, rows_of
 
@@ -154,6 +155,21 @@ def test_an_idle_stream_asks_for_ranges_and_pulls_nothing(
     monkeypatch.setattr(Puller, "pull", lambda *asked, **_: pulls.append(asked))
     assert [query.run(), query.run()] == [[], []]
     assert pulls == []
+
+
+def test_a_stream_goes_on_while_no_name_server_answers(
+    place: OurPlace, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Forwarder(place.servers.namesrv_addr) as way:
+        query = Query(given(place, namesrvAddr=way.address, retryTimeout="0s"))
+        assert query.run() == of(A, B)
+        way.close()
+        place.send(B, f"{B.key}-3")
+        assert query.run() == of(B, first=3, last=4)
+        assert "going on with the queues of orders as they were known" in caplog.text
+        way.open()
+        place.send(A, f"{A.key}-3")
+        assert query.run() == of(A, first=3, last=4)
 
 
 def test_name_servers_that_do_not_answer_are_named() -> None:

@@ -1,0 +1,210 @@
+"""Drivers, tasks, brokers and name servers killed by a seed: each row is in table and topic once.
+
+A run is two name servers and two brokers of ours, a producer, and Spark drivers one after the other
+that copy its topic to a Delta table and to another topic. `ROCKETPY_SEED=17` runs that seed alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from tests import broker_process
+from tests.broker_process import ServerProcess
+from tests.crash.test_spark_kill import Driver, driver, session_members
+from tests.interop.apache import free_ports
+
+import rocketpy
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.errors import RocketPyError
+
+pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+BROKERS = ("broker-a", "broker-b")
+FEW_SEEDS, MANY_SEEDS = [1], range(2, 12)
+SHORT, LONG = 4, 12  # deaths of a run
+# A query fails if what it needs is away for too long, or its tasks die too often.
+ENDED, MOST_ENDS = "the driver had ended", 10
+
+
+class Servers:
+    """Two name servers and two brokers; each keeps its port and its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.name_servers, self.brokers = folder, [], []
+        addresses = []
+        for number in range(2):
+            home = folder / f"name-server-{number}"
+            home.mkdir()
+            port = free_ports()[0]
+            addresses.append(f"127.0.0.1:{port}")
+            self.name_servers.append(broker_process.name_server(home, port))
+        self.namesrv_addr = ";".join(addresses)
+        for name in BROKERS:
+            settings = {
+                "brokerName": name,
+                "listenPort": str(free_ports()[1]),
+                "namesrvAddr": self.namesrv_addr,
+                "registerNameServerPeriod": "10000",
+                "storePathRootDir": str(folder / name),
+                "mappedFileSizeCommitLog": str(16 << 20),
+                "maxHashSlotNum": "5000",
+                "maxIndexNum": "20000",
+            }
+            self.brokers.append(broker_process.broker(settings, log=folder / f"{name}.log"))
+
+    def wait(self) -> None:
+        """Return when all name servers know all brokers."""
+        for address in self.namesrv_addr.split(";"):
+            with Cluster(address) as cluster:
+                while {*cluster.info(fresh=True).broker_addr_table} != {*BROKERS}:
+                    time.sleep(0.2)
+
+    def stored(self, topic: str) -> Counter[str]:
+        """Return what the brokers' folders hold of a topic; they do not run any more."""
+        found: Counter[str] = Counter()
+        for name in BROKERS:
+            with rocketpy.open(self.folder / name) as store:
+                bodies = store.read(topic, columns=["body"]).read_all()["body"].to_pylist()
+                found.update(body.decode() for body in bodies)
+                assert list(store.verify()) == []
+        return found
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Servers]:
+    servers = Servers(folder)
+    for name in BROKERS:
+        with rocketpy.open(folder / name) as store:
+            store.create_topic("orders", 2)
+            store.create_topic("copies", 2)
+    with ExitStack() as stack:
+        for each in [*servers.name_servers, *servers.brokers]:
+            stack.enter_context(each)
+        servers.wait()
+        yield servers
+
+
+class Producer:
+    """Sends numbers while other things happen; what it got no receipt for may be there or not."""
+
+    def __init__(self, namesrv_addr: str) -> None:
+        self._client = rocketpy.connect(namesrv_addr)
+        self._stop, self._thread = threading.Event(), threading.Thread(target=self._run)
+        self._next = 0
+        self.acknowledged: set[str] = set()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.1):
+            bodies = [str(self._next + number) for number in range(10)]
+            self._next += len(bodies)
+            with suppress(RocketPyError):
+                self._client.send_many("orders", bodies)
+                self.acknowledged.update(bodies)
+
+    def __enter__(self) -> Producer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+
+
+class Storm:
+    """What dies in a run, and when: a seed decides."""
+
+    def __init__(self, servers: Servers, seed: int) -> None:
+        self._servers, self._rng = servers, random.Random(seed)
+        self._driver: Driver
+        self.told: list[str] = []
+
+    def blow(self, deaths: int) -> None:
+        """Let so many processes die, one after the other; servers come back."""
+        kinds = ["name server", "broker", "task", "driver"]
+        left = [*kinds, *self._rng.choices(kinds, k=deaths - len(kinds))]
+        self._rng.shuffle(left)
+        while left:
+            with driver(self._servers.folder, "run") as self._driver:
+                while left:
+                    kind = left.pop()
+                    if not self._wait_for_batches():
+                        self.told.append(ENDED)
+                        assert self.told.count(ENDED) < MOST_ENDS, self._driver.log()
+                        left.append(kind)
+                        break
+                    time.sleep(self._rng.random())  # the moment is random; nothing is measured
+                    self.told.append(kind)
+                    if kind == "driver":
+                        break
+                    self._deaths()[kind]()
+
+    def _wait_for_batches(self) -> bool:
+        """Return whether the driver planned some more batches, or ended."""
+        more = self._rng.randrange(1, 6)
+        try:
+            self._driver.wait_for_batches(more)
+        except AssertionError:
+            return False
+        return True
+
+    def _deaths(self) -> dict[str, Callable[[], None]]:
+        return {
+            "name server": lambda: self._replace(self._rng.choice(self._servers.name_servers)),
+            "broker": lambda: self._replace(self._rng.choice(self._servers.brokers)),
+            "task": self._kill_worker,
+        }
+
+    def _replace(self, server: ServerProcess) -> None:
+        server.kill()
+        time.sleep(2 * self._rng.random())
+        server.start()
+
+    def _kill_worker(self) -> None:
+        """Kill one of the processes in which tasks run, or from which they are forked."""
+        workers = [pid for pid in session_members(self._driver.pid) if _is_worker(pid)]
+        if workers:
+            with suppress(ProcessLookupError):
+                os.kill(self._rng.choice(sorted(workers)), signal.SIGKILL)
+
+
+def _is_worker(pid: int) -> bool:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+def seeds() -> list[object]:
+    if given := os.environ.get("ROCKETPY_SEED"):
+        return [int(given)]
+    return [*FEW_SEEDS, *(pytest.param(seed, marks=pytest.mark.soak) for seed in MANY_SEEDS)]
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_each_row_is_in_table_and_topic_once_whatever_is_killed(
+    folder: Path, seed: int, is_soak: bool
+) -> None:
+    with running(folder) as servers:
+        place = {"namesrvAddr": servers.namesrv_addr}
+        (folder / "cluster.json").write_text(json.dumps(place))
+        storm = Storm(servers, seed)
+        with Producer(servers.namesrv_addr) as producer:
+            storm.blow(LONG if is_soak else SHORT)
+        servers.wait()
+        with driver(folder, "drain") as draining:
+            draining.wait()
+    print(f"{storm.told}; {len(producer.acknowledged):,} rows")
+    sent = servers.stored("orders")
+    assert producer.acknowledged <= sent.keys()
+    assert Counter(json.loads((folder / "table.json").read_text())) == sent
+    assert servers.stored("copies") == sent
