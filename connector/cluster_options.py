@@ -20,20 +20,15 @@ from rocketpy.connector.options import Given, OptionError
 
 MOST_PULLED = 4096  # messages of a pull; brokers give what their settings allow
 _DEFAULT_RETRY_S, _LEAST_TIMEOUT_S = 60.0, 0.1
-_CLUSTER_ONLY = ("credentials", "tls", "requestTimeout", "retryTimeout", "pullBatchSize")
-_FOLDER = "needs the folder of a store, and 'namesrvAddr' names a cluster"
-_NO_MEMBERS = (
-    "queries on a cluster have no members so far; leave it out: one query reads all queues, and "
-    "'minPartitions' spreads them over more tasks"
+_CLUSTER_ONLY = (
+    *("credentials", "tls", "requestTimeout", "retryTimeout", "pullBatchSize"),
+    "besideConsumers",
 )
+_FOLDER = "needs the folder of a store, and 'namesrvAddr' names a cluster"
 _FOLDER_ONLY = {
     "startingLogOffset": f"{_FOLDER}; give 'startingOffsets' or 'startingTimestamp'",
     "endingLogOffset": f"{_FOLDER}; give 'endingOffsets' or 'endingTimestamp'",
     "failOnDamage": f"is for scan=commitlog, which {_FOLDER}; leave it out",
-    "member": _NO_MEMBERS,
-    "messageModel": _NO_MEMBERS,
-    "rebalanceStrategy": _NO_MEMBERS,
-    "memberLease": _NO_MEMBERS,
     "lockTimeout": "is about the lock of a store's folder; give 'retryTimeout', or leave it out",
 }
 _FOLDER_VALUES = {
