@@ -7,6 +7,7 @@ given. What only the other one knows is refused by its name, with what to do ins
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rocketpy.broker_core.client.access import DEFAULT_TIMEOUT_S, ClusterAccess
 from rocketpy.broker_core.client.address import (
@@ -45,6 +46,11 @@ class ClusterOptions:
     access: ClusterAccess
     retry_s: float = _DEFAULT_RETRY_S  # how long a server that does not answer is tried again
     pull_batch: int = MOST_PULLED
+
+
+def cluster_named(path: str | Path) -> str | None:
+    """Return a text that means a cluster, `rocketmq://…`; None if it means a folder."""
+    return path if isinstance(path, str) and is_cluster_address(path) else None
 
 
 def parse_place(given: Given) -> tuple[str | None, ClusterOptions | None]:

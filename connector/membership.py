@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 _RENEWALS = 3  # in the time of a lease
 _REBALANCE_PAUSE_S = 5.0
+_WARN_EVERY_S = 10.0
 # What may be otherwise at the next look. Where others are not kept off while it follows, they may
 # have taken it for dead.
 _LATER = (StoreLockedError, UnreachableError, MemberNotFoundError)
@@ -88,7 +89,7 @@ class GroupMember:
         self._member: Member | None = None  # as the store knew it last
         self._lease_until_ms = 0  # steady
         self._keeper: LeaseKeeper | None = None
-        self._no_rebalance_before = 0.0
+        self._no_rebalance_before = self._no_warning_before = 0.0
         self._hindrance: RocketPyError | None = None  # that the last look ran into
         self._refusal: RebalanceError | None = None  # of the last try to divide the queues
 
@@ -136,8 +137,7 @@ class GroupMember:
                 self._begin(stored, starts)
         except _LATER as cause:
             # A broker that has the lock keeps the other members from taking queues as well.
-            log.warning("member %s cannot follow its group now: %s", self._who.name, cause)
-            self._hindrance = cause
+            self._note_hindrance("follow its group", cause)
 
     def restart(self, first: Positions) -> bool:
         """Commit where queues that were made anew are read; False while that cannot be done.
@@ -147,10 +147,16 @@ class GroupMember:
         try:
             self._commit_in_time(first)
         except _LATER as cause:
-            log.warning("member %s cannot begin anew now: %s", self._who.name, cause)
-            self._hindrance = cause
+            self._note_hindrance("begin anew", cause)
             return False
         return True
+
+    def _note_hindrance(self, what: str, cause: RocketPyError) -> None:
+        """Remember what it ran into; say it now and then, as an idle query looks all the time."""
+        self._hindrance = cause
+        if time.monotonic() >= self._no_warning_before:
+            self._no_warning_before = time.monotonic() + _WARN_EVERY_S
+            log.warning("member %s cannot %s now: %s", self._who.name, what, cause)
 
     def positions(self, done: Positions, stored: StoredRanges) -> dict[MessageQueue, int] | None:
         """Return where each queue of this member is read on; None while it has no lease."""

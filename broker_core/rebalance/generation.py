@@ -7,6 +7,7 @@ the other. Writers hold the store's lock; numbers only grow.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -108,6 +109,11 @@ def generation_path(root: Path, group: str) -> Path:
 def encode_generation(generation: Generation) -> bytes:
     """Return the bytes of the file."""
     return _FILE.encode(generation_content(generation))
+
+
+def decode_generation(data: bytes) -> Generation:
+    """Return the generation that the bytes of a file have, as encode_generation() made them."""
+    return generation_of(json.loads(data)["content"])
 
 
 def generation_content(generation: Generation) -> dict[str, Any]:

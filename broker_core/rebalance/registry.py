@@ -22,7 +22,7 @@ from rocketpy.broker_core.rebalance.membership import (
     check_member_name,
 )
 from rocketpy.broker_core.rebalance.observer import Observer
-from rocketpy.broker_core.rebalance.records import GroupRecord, GroupRecords
+from rocketpy.broker_core.rebalance.records import GroupRecord, GroupRecords, Survey
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,10 @@ class Registry:
     def generation(self, group: str) -> Generation | None:
         """Return the newest generation of a group."""
         return self._records.generation(group)
+
+    def survey(self) -> Survey:
+        """Return a look at the queues."""
+        return self._records.survey()
 
     def is_due(self, group: str, members: Members, generation: Generation | None) -> bool:
         """Whether members or queues are others than those that the generation was made of."""

@@ -4,7 +4,8 @@ record_log.py says which records count. Here they are read and written:
 
 H1  The home is the only broker where the topic may be written to. All brokers that were there when
     it was made know the topic, the others for reading only. So whoever finds it without a home
-    knows that the home is away, and does not make a second one.
+    knows that the home is away, and does not make a second one. Only who comes while none of these
+    brokers is registered makes a second one: that is noticed, and refused, when one is back.
 H2  Records are read from the home's master, never from a slave, which may be late.
 H3  A write counts when its own record is seen to count. When no answer came, the same look decides.
 """
@@ -58,6 +59,7 @@ class GroupLog:
         # A record is compressed here, as a broker of another version might not do it.
         self._producer = Producer(cluster, compress_over=None)
         self._home: MessageQueue | None = None
+        self._has_been_there = False
         self._counting: list[LoggedRecord] = []  # of the last look; the newest is the last
         self._next = 0  # the offset to look at next, while something is known
 
@@ -171,11 +173,15 @@ class GroupLog:
     # --- the home ---------------------------------------------------------------------------------
 
     def _find_home(self) -> MessageQueue | None:
-        """Return the queue of the topic at its home; None if there is no such topic."""
+        """Return the queue of the topic at its home; None if there has never been such a topic."""
         try:
             route = self._cluster.route(self._topic, fresh=True)
         except TopicNotFoundError:
+            if self._has_been_there:
+                reason = "it was deleted, or all brokers that know it are away"
+                raise NoBrokerError(f"topic {self._topic!r}", reason) from None
             return None
+        self._has_been_there = True
         homes = {queue.broker for queue in route.writable()}
         if len(homes) > 1:
             reason = (

@@ -8,6 +8,7 @@ What was read counts for 50 ms, so that an idle query does not flood a broker. A
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,8 @@ from rocketpy.broker_core.rebalance.record_log import TOPIC_PREFIX, is_record_to
 from rocketpy.broker_core.rebalance.records import Edit, GroupRecord
 from rocketpy.connector.cluster.group_log import GroupLog
 from rocketpy.connector.topics import UnreachableError
+
+logger = logging.getLogger(__name__)
 
 _KEPT_S = 0.05
 _ROUTES_KEPT_S = 1.0
@@ -89,7 +92,10 @@ class ClusterRecords:
         """Return the group whose records a topic has; its name may be too long for a topic's."""
         named = topic.removeprefix(TOPIC_PREFIX)
         log = self._log(named)
-        log.read()
+        try:
+            log.read()
+        except Unanswered as cause:  # its name is enough here
+            logger.warning("the members of group %s cannot be seen: %s", named, cause)
         return log.group or named
 
     def members(self, group: str) -> dict[str, Member]:

@@ -14,6 +14,7 @@ import rocketpy
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.errors import RebalanceError, StoreNotFoundError
 from rocketpy.spark_jobs import cli  # noqa: F401  (adds `job` to the command line)
+from rocketpy.spark_jobs.group_places import groups_at
 from rocketpy.spark_jobs.rebalance import plan_groups, publish, rebalance
 
 pytestmark = [
@@ -100,9 +101,10 @@ def test_wrong_requests_are_refused_before_anything_is_computed(
 
 
 def test_a_group_whose_members_were_quicker_is_left_alone(store: rocketpy.Store) -> None:
-    planned = plan_groups(str(store.path), GROUPS[:2], None)
+    place = groups_at(store.path)
+    planned = plan_groups(place, GROUPS[:2], None)
     quicker = store.rebalance(GROUPS[0], "circle")
-    assert publish(store._store, planned) == {GROUPS[0]}
+    assert publish(place, planned) == {GROUPS[0]}
     assert store.generation(GROUPS[0]) == quicker
     other = store.generation(GROUPS[1])
     assert other is not None
