@@ -44,13 +44,13 @@ class GroupPlace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FolderGroups:
+class GroupsInFolder:
     """The groups of a store."""
 
     seen: SeenFolder
 
     @classmethod
-    def at(cls, path: str | Path) -> FolderGroups:
+    def at(cls, path: str | Path) -> GroupsInFolder:
         """Look which store is there.
 
         Raises:
@@ -80,7 +80,7 @@ class FolderGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterGroups:
+class GroupsOnCluster:
     """The groups of a cluster."""
 
     options: ReadOptions
@@ -103,7 +103,7 @@ class ClusterGroups:
 
 def groups_at(
     path: str | Path, *, credentials: str | None = None, tls: str | None = None
-) -> FolderGroups | ClusterGroups:
+) -> GroupsInFolder | GroupsOnCluster:
     """Return the groups at a path, or at the address of a cluster (`rocketmq://…`).
 
     `credentials` and `tls` are as the options of these names, for clusters.
@@ -114,11 +114,11 @@ def groups_at(
     """
     servers = cluster_named(path)
     if servers is None:
-        return FolderGroups.at(path)
+        return GroupsInFolder.at(path)
     given: Iterable[tuple[str, str | None]] = (
         ("namesrvAddr", servers),
         ("view", "groups"),
         ("credentials", credentials),
         ("tls", tls),
     )
-    return ClusterGroups(ReadOptions.parse({name: value for name, value in given if value}))
+    return GroupsOnCluster(ReadOptions.parse({name: value for name, value in given if value}))

@@ -34,7 +34,7 @@ _VERSION = 1
 _DIGEST_CHARACTERS = 16
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where a record is in the queue, and which one it is."""
 
     queue_offset: int
@@ -44,8 +44,8 @@ class Place(NamedTuple):
 class LoggedRecord(NamedTuple):
     """A record of a group that is in the queue."""
 
-    place: Place
-    follows: Place | None  # None: its writer found none before
+    place: RecordPlace
+    follows: RecordPlace | None  # None: its writer found none before
     group: str
     record: GroupRecord
 
@@ -65,7 +65,7 @@ def is_record_topic(topic: str) -> bool:
 
 
 def encode_record(
-    group: str, record: GroupRecord, *, record_id: str, follows: Place | None
+    group: str, record: GroupRecord, *, record_id: str, follows: RecordPlace | None
 ) -> bytes:
     """Return the body of a message that has a record."""
     content = {
@@ -92,8 +92,8 @@ def decode_record(queue_offset: int, body: bytes) -> LoggedRecord | None:
             raise RebalanceError(f"group {content['group']!r}", reason)
         follows, generation = content["follows"], content["generation"]
         return LoggedRecord(
-            Place(queue_offset, content["id"]),
-            None if follows is None else Place(*follows),
+            RecordPlace(queue_offset, content["id"]),
+            None if follows is None else RecordPlace(*follows),
             content["group"],
             GroupRecord(
                 members_of(content["members"]),

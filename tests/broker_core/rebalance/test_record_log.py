@@ -13,7 +13,7 @@ from rocketpy.broker_core.rebalance.generation import Generation
 from rocketpy.broker_core.rebalance.membership import Member
 from rocketpy.broker_core.rebalance.record_log import (
     LoggedRecord,
-    Place,
+    RecordPlace,
     counting,
     decode_record,
     encode_record,
@@ -34,7 +34,9 @@ GENERATION = Generation(
 
 
 def entry(queue_offset: int, record_id: str, follows: tuple[int, str] | None) -> LoggedRecord:
-    return LoggedRecord(Place(queue_offset, record_id), follows and Place(*follows), "g", NO_RECORD)
+    return LoggedRecord(
+        RecordPlace(queue_offset, record_id), follows and RecordPlace(*follows), "g", NO_RECORD
+    )
 
 
 def ids(chain: list[LoggedRecord]) -> list[str]:
@@ -43,8 +45,10 @@ def ids(chain: list[LoggedRecord]) -> list[str]:
 
 def test_a_record_is_read_as_it_was_written() -> None:
     record = GroupRecord({"m": MEMBER}, GENERATION)
-    body = encode_record("billing", record, record_id="x", follows=Place(6, "w"))
-    assert decode_record(7, body) == LoggedRecord(Place(7, "x"), Place(6, "w"), "billing", record)
+    body = encode_record("billing", record, record_id="x", follows=RecordPlace(6, "w"))
+    assert decode_record(7, body) == LoggedRecord(
+        RecordPlace(7, "x"), RecordPlace(6, "w"), "billing", record
+    )
 
 
 def test_what_is_no_record_is_passed_over_but_not_what_a_newer_version_wrote() -> None:
