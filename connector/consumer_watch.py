@@ -1,7 +1,7 @@
 """Clients that consume with the group of a member and know nothing of members: Java's, say.
 
 Brokers give them the queues of the group, and members divide the same queues among themselves, so
-both would read all messages and commit over each other.
+both read the same queues and commit over each other: a message is read by one of them, or by both.
 
 W1  A query does not become a member beside them in silence: it stops with an error that names them,
     or says so in the log, if it was told to start nevertheless.
@@ -35,7 +35,7 @@ class GroupConsumedError(RocketPyError):
             f"member '{self.member}' does not join consumer group '{self.group}': these clients "
             f"consume with it now, and own its queues: {', '.join(self.clients)}. Stop them, or "
             "give the query a group of its own; with option 'besideConsumers' it joins, and both "
-            "read all messages"
+            "read the same queues"
         )
 
 
@@ -83,7 +83,7 @@ class ConsumerWatch:
         self._seen_s = self._now_s()
         if found - self._known:
             text = (
-                "clients consume with group %s beside its member %s, and read the same messages; "
+                "clients consume with group %s beside its member %s, and read the same queues; "
                 "stop them, or give the query a group of its own: %s"
             )
             log.warning(text, self._who.group, self._who.name, ", ".join(sorted(found)))

@@ -72,7 +72,7 @@ READ_OPTIONS = (
         "`true` or `false`",
         "`false`",
         "With `namesrvAddr`: lets a `member` start though other clients, Java's say, consume with "
-        "its group now. Both read all messages then; see [rebalance.md](rebalance.md).",
+        "its group now. Both read the same queues then; see [rebalance.md](rebalance.md).",
     ),
     Option(
         "startingOffsets",

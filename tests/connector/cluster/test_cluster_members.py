@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import subprocess
+import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 from tests.connector.cluster.places import OurPlace
@@ -113,6 +119,52 @@ def test_a_member_that_is_stopped_between_its_look_and_its_commit_commits_nothin
     assert place.committed(group_of(TOPIC), BOTH) == {A: 4, B: 3}  # not back to 3
     assert other.holds() == BOTH
     other.die()
+
+
+def read_until(query: MemberQuery, holds: Callable[[], bool]) -> list[str]:
+    """Return what a member reads until something holds."""
+    bodies: list[str] = []
+    while not holds():
+        bodies += [body for _, _, body in query.batch()]
+        time.sleep(0.01)
+    return bodies
+
+
+def test_a_process_that_was_paused_for_longer_than_its_lease_reads_and_commits_nothing_twice(
+    place: OurPlace, tmp_path: Path
+) -> None:
+    def is_committed(end: int) -> bool:
+        return place.committed(group_of(TOPIC), BOTH) == dict.fromkeys(BOTH, end)
+
+    def send(number: int) -> None:
+        for queue in BOTH:
+            place.send(queue, f"{queue.key}-{number}")
+
+    command = [sys.executable, "-m", "tests.connector.cluster.member_process"]
+    printed = tmp_path / "printed"
+    with printed.open("wb") as out:
+        paused = subprocess.Popen(
+            [*command, place.servers.namesrv_addr, TOPIC, "a", "3s"], stdout=out
+        )
+    try:
+        while not is_committed(3):
+            assert paused.poll() is None
+            time.sleep(0.01)
+        os.kill(paused.pid, signal.SIGSTOP)
+        other = MemberQuery(place, TOPIC, "b", memberLease="3s")
+        send(3)
+        bodies = read_until(other, lambda: is_committed(4))
+        os.kill(paused.pid, signal.SIGCONT)
+        for number in range(4, 8):  # the two take turns again
+            send(number)
+            bodies += read_until(other, partial(is_committed, number + 1))
+        bodies += read_until(other, lambda: len(other.holds()) == 1)
+        other.die()
+    finally:
+        paused.kill()
+        paused.wait()
+    bodies += printed.read_text().split()
+    assert sorted(bodies) == sorted(body for _, _, body in of(*BOTH, last=8))
 
 
 def test_while_the_home_is_away_members_read_on_until_their_leases_are_over(
