@@ -51,7 +51,9 @@ class ClusterBackend:
     def members(self) -> ClusterMembers:
         """Return what keeps the members of groups."""
         if self._members is None:
-            self._members = ClusterMembers(self._cluster, self._options, self._groups)
+            self._members = ClusterMembers(
+                self._cluster, self._options, queues=self._queues, offsets=self._groups
+            )
         return self._members
 
     def tables(self) -> ClusterTables:

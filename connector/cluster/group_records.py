@@ -20,7 +20,7 @@ from rocketpy.broker_core.client.errors import ClientClosedError
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.range_reading import Unanswered
 from rocketpy.broker_core.clock import Clock
-from rocketpy.broker_core.errors import RebalanceError, TopicNotFoundError
+from rocketpy.broker_core.errors import RebalanceError, RocketPyError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.assignment import Situation
 from rocketpy.broker_core.rebalance.generation import Generation
@@ -77,8 +77,11 @@ class ClusterRecords:
                 raise ClientClosedError("what keeps the members of groups")
             try:
                 yield self._cluster
-            except Unanswered as cause:
-                raise UnreachableError(f"{what} ({cause})") from cause
+            except RocketPyError as cause:
+                self._read_s.clear()  # a log that failed knows nothing any more
+                if isinstance(cause, Unanswered):
+                    raise UnreachableError(f"{what} ({cause})") from cause
+                raise
 
     # --- records ----------------------------------------------------------------------------------
 

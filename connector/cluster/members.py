@@ -16,18 +16,20 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.range_reading import Unanswered
 from rocketpy.broker_core.clock import Clock, SystemClock
+from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.cluster.group_records import ClusterRecords
 from rocketpy.connector.cluster.groups import ClusterGroupOffsets
 from rocketpy.connector.cluster.patience import patiently
+from rocketpy.connector.cluster.queues import ClusterQueues
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.topics import UnreachableError
@@ -44,10 +46,16 @@ class ClusterMembers:
     """
 
     def __init__(
-        self, cluster: Cluster, options: ClusterOptions, offsets: ClusterGroupOffsets
+        self,
+        cluster: Cluster,
+        options: ClusterOptions,
+        *,
+        queues: ClusterQueues,
+        offsets: ClusterGroupOffsets,
     ) -> None:
         self.clock: Clock = SystemClock()
-        self._cluster, self._offsets, self._retry_s = cluster, offsets, options.retry_s
+        self._cluster, self._queues, self._offsets = cluster, queues, offsets
+        self._retry_s = options.retry_s
         self._records = ClusterRecords(options.access, self.clock, self._forget)
         self._committed: dict[tuple[str, ...], tuple[float, dict[MessageQueue, int]]] = {}
         self._topics_begun: set[tuple[str, str, str]] = set()  # group, broker, topic
@@ -88,10 +96,19 @@ class ClusterMembers:
         if kept is not None and time.monotonic() - kept[0] < _KEPT_S:
             return kept[1]
         asked_s = time.monotonic()
-        found = self._offsets.committed(group, topics)
+        found = self._offsets.committed(group, [*self._known(topics)])
         begun = {queue: at for queue, at in found.items() if at or self._has_begun(group, queue)}
         self._committed[key] = asked_s, begun
         return begun
+
+    def _known(self, topics: Sequence[str]) -> Iterator[str]:
+        """Yield those topics that there are: one of a generation may be gone."""
+        for topic in topics:
+            try:
+                self._queues.queues(topic)
+            except TopicNotFoundError:
+                continue
+            yield topic
 
     def _has_begun(self, group: str, queue: MessageQueue) -> bool:
         """Whether a group has committed of a topic: brokers of 4.x say 0 if it has not."""
