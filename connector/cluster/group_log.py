@@ -56,8 +56,7 @@ class GroupLog:
         self._cluster, self._group, self._sleep = cluster, group, sleep
         self._topic = topic_of(group)
         self._puller = Puller(cluster)
-        # A record is compressed here, as a broker of another version might not do it.
-        self._producer = Producer(cluster, compress_over=None)
+        self._producer = Producer(cluster, compress_over=None)  # a record is compressed already
         self._home: MessageQueue | None = None
         self._has_been_there = False
         self._counting: list[LoggedRecord] = []  # of the last look; the newest is the last
