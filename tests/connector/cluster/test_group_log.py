@@ -16,6 +16,7 @@ from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.errors import RebalanceError
 from rocketpy.broker_core.local import LocalBroker, local_broker
+from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.rebalance.membership import Member
 from rocketpy.broker_core.rebalance.record_log import topic_of
 from rocketpy.broker_core.rebalance.records import GroupRecord
@@ -91,6 +92,22 @@ def test_a_writer_that_was_paused_between_look_and_write_changes_nothing(cluster
     assert counts(paused.newest) == counts(other.read()) == {"a": 1, "b": 1}
     assert paused.append(counted(paused.newest, "a"))
     assert counts(GroupLog(cluster, "billing").read()) == {"a": 2, "b": 1}
+
+
+def test_a_record_whose_answers_are_lost_counts_once(servers: LocalBroker) -> None:
+    with Cluster(servers.namesrv_addr, timeout_s=0.3) as cluster:
+        log, other = GroupLog(cluster, "billing"), GroupLog(cluster, "billing")
+        assert log.append(counted(log.read(), "a"))
+        for broker in servers.brokers:
+            broker.faults.lose_answer("SEND_MESSAGE_V2", times=3)
+        with pytest.raises(ServerUnreachableError):
+            log.append(counted(log.read(), "a"))
+        assert counts(log.read()) == counts(other.read()) == {"a": 2}
+        for broker in servers.brokers:
+            broker.faults.clear()
+            broker.faults.lose_answer("SEND_MESSAGE_V2", times=1)
+        assert log.append(counted(log.read(), "a"))  # sent twice
+        assert counts(other.read()) == {"a": 3}
 
 
 def test_records_outlive_a_broker_and_while_it_is_away_nobody_makes_others(
