@@ -115,7 +115,11 @@ def test_no_query_takes_queues_of_a_java_consumer_in_silence(
     assert "consume with group" not in caplog.text
     addr = place.options["namesrvAddr"]
     with SharingConsumer(addr, group, "shared", home=tmp_path):
-        (client,) = ClusterGroups(place.cluster).members([group])[group]
+        clients: set[str] = set()
+        while not clients:  # its first heartbeat comes a moment later
+            time.sleep(0.05)
+            clients = ClusterGroups(place.cluster).members([group])[group]
+        (client,) = clients
         with pytest.raises(GroupConsumedError, match=f"own its queues: {re.escape(client)}. Stop"):
             MemberQuery(place, "shared", "late").batch()
         early.batch()
