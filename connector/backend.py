@@ -119,7 +119,10 @@ class MemberKeeper(GroupOffsets, Protocol):
         """The clock by which members are judged."""
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep others from changing members and offsets; it may nest.
+        """Keep others from changing members and offsets, at least other threads; it may nest.
+
+        Where other processes are not kept off, their changes come in between, and a change of a
+        member that was taken for dead meanwhile has no effect.
 
         Raises:
             StoreLockedError: another process keeps it.
@@ -128,7 +131,16 @@ class MemberKeeper(GroupOffsets, Protocol):
     def registry(self, observer: Observer | None = None) -> Registry:
         """Return the members and generations of the groups."""
 
-    def broadcast_offsets(self, group: str, member: str) -> dict[MessageQueue, int]:
+    def consumers(self, group: str) -> set[str]:
+        """Return the ids of clients that consume with a group and know nothing of its members.
+
+        Raises:
+            UnreachableError: they cannot be asked for now.
+        """
+
+    def broadcast_offsets(
+        self, group: str, member: str, topics: Sequence[str]
+    ) -> dict[MessageQueue, int]:
         """Return the next offset to read of each queue that a broadcasting member committed."""
 
     def commit_broadcast(self, group: str, member: str, positions: Positions) -> None:
@@ -208,7 +220,7 @@ class Backend(PlanningBackend, Messages, Protocol):
         """Return what a plan saw of it: tasks must find the same one, and may need to know it."""
 
     def members(self) -> MemberKeeper:
-        """Return what keeps the members of groups.
+        """Return what keeps the members of groups: the same one each time.
 
         Raises:
             OptionError: this backend has none.

@@ -7,6 +7,7 @@ given. What only the other one knows is refused by its name, with what to do ins
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rocketpy.broker_core.client.access import DEFAULT_TIMEOUT_S, ClusterAccess
 from rocketpy.broker_core.client.address import (
@@ -20,20 +21,15 @@ from rocketpy.connector.options import Given, OptionError
 
 MOST_PULLED = 4096  # messages of a pull; brokers give what their settings allow
 _DEFAULT_RETRY_S, _LEAST_TIMEOUT_S = 60.0, 0.1
-_CLUSTER_ONLY = ("credentials", "tls", "requestTimeout", "retryTimeout", "pullBatchSize")
-_FOLDER = "needs the folder of a store, and 'namesrvAddr' names a cluster"
-_NO_MEMBERS = (
-    "queries on a cluster have no members so far; leave it out: one query reads all queues, and "
-    "'minPartitions' spreads them over more tasks"
+_CLUSTER_ONLY = (
+    *("credentials", "tls", "requestTimeout", "retryTimeout", "pullBatchSize"),
+    "besideConsumers",
 )
+_FOLDER = "needs the folder of a store, and 'namesrvAddr' names a cluster"
 _FOLDER_ONLY = {
     "startingLogOffset": f"{_FOLDER}; give 'startingOffsets' or 'startingTimestamp'",
     "endingLogOffset": f"{_FOLDER}; give 'endingOffsets' or 'endingTimestamp'",
     "failOnDamage": f"is for scan=commitlog, which {_FOLDER}; leave it out",
-    "member": _NO_MEMBERS,
-    "messageModel": _NO_MEMBERS,
-    "rebalanceStrategy": _NO_MEMBERS,
-    "memberLease": _NO_MEMBERS,
     "lockTimeout": "is about the lock of a store's folder; give 'retryTimeout', or leave it out",
 }
 _FOLDER_VALUES = {
@@ -50,6 +46,11 @@ class ClusterOptions:
     access: ClusterAccess
     retry_s: float = _DEFAULT_RETRY_S  # how long a server that does not answer is tried again
     pull_batch: int = MOST_PULLED
+
+
+def cluster_named(path: str | Path) -> str | None:
+    """Return a text that means a cluster, `rocketmq://…`; None if it means a folder."""
+    return path if isinstance(path, str) and is_cluster_address(path) else None
 
 
 def parse_place(given: Given) -> tuple[str | None, ClusterOptions | None]:

@@ -162,7 +162,8 @@ class BroadcastConsumer(LoneConsumer):
         if options.start is not NamedPosition.GROUP:
             return super().initial(stored)
         assert options.group is not None
-        own = self._backend.members().broadcast_offsets(options.group, self._name)
+        topics = sorted({queue.topic for queue in stored})
+        own = self._backend.members().broadcast_offsets(options.group, self._name, topics)
         return {queue: own.get(queue, low) for queue, (low, _) in stored.items()}
 
     def _note(self, group: str, done: Positions) -> None:
@@ -182,6 +183,7 @@ class MemberConsumer:
             backend.members(),
             lease_ms=options.member.lease_ms,
             strategy=options.member.strategy,
+            beside_consumers=options.member.beside_consumers,
         )
 
     def initial(self, stored: StoredRanges) -> Positions:  # noqa: ARG002

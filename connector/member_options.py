@@ -10,6 +10,7 @@ from rocketpy.broker_core.rebalance.membership import check_member_name
 from rocketpy.connector.options import Given, OptionError
 
 MODELS = ("clustering", "broadcasting")
+_SHARING = ("rebalanceStrategy", "memberLease", "besideConsumers")  # of queues, among members
 _DEFAULT_LEASE_S, _LEAST_LEASE_S = 30.0, 1.0
 
 
@@ -21,6 +22,7 @@ class MemberOptions:
     is_broadcasting: bool = False
     strategy: StrategyChoice | None = None  # None: that of the last generation
     lease_ms: int = int(_DEFAULT_LEASE_S * 1000)
+    beside_consumers: bool = False  # whether it starts though others consume with the group
 
     @classmethod
     def parse(cls, given: Given, *, commits: bool) -> MemberOptions | None:
@@ -45,7 +47,7 @@ class MemberOptions:
             if not commits:
                 reason = "is false, but members hand queues over at the group's offsets"
                 raise OptionError("commitOffsets", f"{reason}; leave it out")
-        for option in ("rebalanceStrategy", "memberLease"):
+        for option in _SHARING:
             if is_broadcasting and option in given:
                 reason = "says nothing of broadcasting, where each member reads all queues"
                 raise OptionError(option, f"{reason}; leave it out")
@@ -54,13 +56,14 @@ class MemberOptions:
             is_broadcasting=is_broadcasting,
             strategy=_strategy(given),
             lease_ms=_lease_ms(given),
+            beside_consumers=given.flag("besideConsumers", False),
         )
 
 
 def _refuse_without_member(given: Given, is_broadcasting: bool) -> None:
     if is_broadcasting:
         raise OptionError("messageModel", "is 'broadcasting': by whom? give 'member' as well")
-    for option in ("member", "rebalanceStrategy", "memberLease"):
+    for option in ("member", *_SHARING):
         if option in given:
             needs = "names nobody" if option == "member" else "is for members"
             raise OptionError(option, f"{needs}; give .option('member', ...), or leave it out")

@@ -5,6 +5,9 @@ generation if members or queues changed and nobody else has, gives up what belon
 takes what is its own and free. A thread keeps the lease while a batch runs. No batch is planned
 without a lease that is in force.
 
+The backend may keep other threads off alone, not other processes. So before it commits, a member
+looks once more whether its lease is in force: who is late commits nothing.
+
 A queue is read on after the member's last batch, or at the group's offset if that is further:
 then another member has read it since. The start of a queue that the group never read is committed
 before its first message is read: whoever comes next begins there.
@@ -33,14 +36,20 @@ from rocketpy.broker_core.rebalance.membership import Identity, Member, Members
 from rocketpy.broker_core.rebalance.observer import Observer
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.backend import MemberKeeper
+from rocketpy.connector.consumer_watch import ConsumerWatch
 from rocketpy.connector.lease import LeaseKeeper
 from rocketpy.connector.offsets import Positions
 from rocketpy.connector.planning import StoredRanges
+from rocketpy.connector.topics import UnreachableError
 
 log = logging.getLogger(__name__)
 
 _RENEWALS = 3  # in the time of a lease
 _REBALANCE_PAUSE_S = 5.0
+_WARN_EVERY_S = 10.0
+# What may be otherwise at the next look. Where others are not kept off while it follows, they may
+# have taken it for dead.
+_LATER = (StoreLockedError, UnreachableError, MemberNotFoundError)
 Starts = Callable[[StoredRanges], Positions]  # where queues begin that the group never read
 
 
@@ -71,15 +80,17 @@ class GroupMember:
         *,
         lease_ms: int,
         strategy: StrategyChoice | None,
+        beside_consumers: bool = False,
     ) -> None:
         self._who = Identity(*who, uuid.uuid4().hex)
         self._backend, self._lease_ms, self._strategy = backend, lease_ms, strategy
+        self._others = ConsumerWatch(self._who, backend, is_allowed=beside_consumers)
         self._observer = Observer(backend.clock)
         self._member: Member | None = None  # as the store knew it last
         self._lease_until_ms = 0  # steady
         self._keeper: LeaseKeeper | None = None
-        self._no_rebalance_before = 0.0
-        self._hindrance: StoreLockedError | None = None  # that the last look ran into
+        self._no_rebalance_before = self._no_warning_before = 0.0
+        self._hindrance: RocketPyError | None = None  # that the last look ran into
         self._refusal: RebalanceError | None = None  # of the last try to divide the queues
 
     @property
@@ -100,20 +111,22 @@ class GroupMember:
             try:
                 with self._backend.locked():
                     self._enter(topics())
-            except StoreLockedError as cause:
+            except (StoreLockedError, UnreachableError) as cause:
                 log.warning("member %s joins later: %s", self._who.name, cause)
 
     def follow(self, done: Positions, stored: StoredRanges, starts: Starts) -> None:
         """Commit what is done, give up the queues of others, take its own ones that are free.
 
         `done` is where its last batch ended; no batch may be running. While another process keeps
-        the lock, everything stays as it is: see hindrance().
+        the lock, or a broker does not answer, everything stays as it is: see hindrance().
 
         Raises:
             MemberReplacedError: another query joined under its name.
+            GroupConsumedError: it has not joined yet, and others consume with the group.
         """
         self._hindrance = None
         try:
+            self._others.look_now_and_then()
             if self._is_up_to_date(done, stored):
                 return
             with self._backend.locked():
@@ -122,10 +135,9 @@ class GroupMember:
                 self._rebalance()
                 self._member = self._registry.hand_over(self._who)
                 self._begin(stored, starts)
-        except StoreLockedError as cause:
+        except _LATER as cause:
             # A broker that has the lock keeps the other members from taking queues as well.
-            log.warning("member %s cannot follow its group now: %s", self._who.name, cause)
-            self._hindrance = cause
+            self._note_hindrance("follow its group", cause)
 
     def restart(self, first: Positions) -> bool:
         """Commit where queues that were made anew are read; False while that cannot be done.
@@ -133,12 +145,18 @@ class GroupMember:
         The group's offset is of their old life: whoever takes them up next would begin there.
         """
         try:
-            self._backend.commit(self._who.group, first)
-        except StoreLockedError as cause:
-            log.warning("member %s cannot begin anew now: %s", self._who.name, cause)
-            self._hindrance = cause
+            self._commit_in_time(first)
+        except _LATER as cause:
+            self._note_hindrance("begin anew", cause)
             return False
         return True
+
+    def _note_hindrance(self, what: str, cause: RocketPyError) -> None:
+        """Remember what it ran into; say it now and then, as an idle query looks all the time."""
+        self._hindrance = cause
+        if time.monotonic() >= self._no_warning_before:
+            self._no_warning_before = time.monotonic() + _WARN_EVERY_S
+            log.warning("member %s cannot %s now: %s", self._who.name, what, cause)
 
     def positions(self, done: Positions, stored: StoredRanges) -> dict[MessageQueue, int] | None:
         """Return where each queue of this member is read on; None while it has no lease."""
@@ -200,6 +218,7 @@ class GroupMember:
         # The lease counts from before it is written; the others count from when they see it.
         until_ms = self._steady_ms() + self._lease_ms
         if self._member is None:
+            self._others.require_none()
             self._member = self._registry.join(self._who, topics, self._lease_ms)
         elif (fresh := self._fresh(topics)) is not None:
             self._member, until_ms = fresh, self._lease_until_ms
@@ -260,14 +279,24 @@ class GroupMember:
     def _commit(self, done: Positions, stored: StoredRanges) -> None:
         ahead = self._ahead(done, stored)
         if ahead:
-            self._backend.commit(self._who.group, ahead)
+            self._commit_in_time(ahead)
 
     def _begin(self, stored: StoredRanges, starts: Starts) -> None:
         """Commit where queues begin that the group never read."""
         new = self.holds & stored.keys() - self._committed(stored).keys()
         if new:
             first = starts(stored)
-            self._backend.commit(self._who.group, {queue: first[queue] for queue in new})
+            self._commit_in_time({queue: first[queue] for queue in new})
+
+    def _commit_in_time(self, positions: Positions) -> None:
+        """Commit, unless the lease ran out meanwhile: then others may have read on.
+
+        Raises:
+            MemberNotFoundError: it ran out; whether the queues are still its own is seen later.
+        """
+        if not self._has_lease():
+            raise MemberNotFoundError(self._who.group, self._who.name)
+        self._backend.commit(self._who.group, positions)
 
     # --- the lease ------------------------------------------------------------------------------
 
@@ -292,7 +321,7 @@ class GroupMember:
         self._member = None
         try:
             self._registry.leave(self._who)
-        except StoreLockedError as cause:
+        except (StoreLockedError, UnreachableError) as cause:
             log.warning("member %s leaves when its lease is over: %s", self._who.name, cause)
 
 

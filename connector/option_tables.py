@@ -68,6 +68,13 @@ READ_OPTIONS = (
         "How long the others wait for a member that died before they take its queues.",
     ),
     Option(
+        "besideConsumers",
+        "`true` or `false`",
+        "`false`",
+        "With `namesrvAddr`: lets a `member` start though other clients, Java's say, consume with "
+        "its group now. Both read the same queues then; see [rebalance.md](rebalance.md).",
+    ),
+    Option(
         "startingOffsets",
         '`earliest`, `latest`, `group`, or JSON: `{"orders": {"0": 42, "1": -2}}`',
         "`group` with a `consumerGroup`; else `earliest` in batch, `latest` in streams",

@@ -262,12 +262,12 @@ class Planner:
             UnreachableError: a part of it cannot be looked at, and the query must see all.
         """
         must_see_brokers = self._options.fail_on_loss and self._target is not None
-        patience_s = self._patience_s if must_see_brokers else 0.0
-        spans = {queue: (at, at) for queue, at in (known or {}).items()}
-        found = self._see(lambda: look(self._options, self._backend, spans), patience_s)
         member = self._options.member
         # A group is divided by all queues of its topics: members have to see them.
         is_shared = member is not None and not member.is_broadcasting
+        patience_s = self._patience_s if must_see_brokers or is_shared else 0.0
+        spans = {queue: (at, at) for queue, at in (known or {}).items()}
+        found = self._see(lambda: look(self._options, self._backend, spans), patience_s)
         must_see_topics = self._options.fail_on_loss and found.hides_topics
         if must_see_brokers or must_see_topics or is_shared:
             return found.whole()

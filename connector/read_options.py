@@ -17,6 +17,7 @@ from rocketpy.broker_core.metadata.names import (
     is_system_topic,
     retry_topic,
 )
+from rocketpy.broker_core.rebalance.record_log import is_record_topic
 from rocketpy.connector.cluster_options import ClusterOptions, parse_place
 from rocketpy.connector.member_options import MemberOptions
 from rocketpy.connector.offsets import parse_queue
@@ -138,12 +139,12 @@ class ReadOptions:
     def is_wanted(self, topic: str) -> bool:
         """Whether a topic is one of those that the options name.
 
-        No pattern matches RocketMQ's own topics: they have to be named. A pattern matches those of
-        retries and dead letters only if it has a `%`.
+        No pattern matches RocketMQ's own topics, nor those with the records of members: they have
+        to be named. A pattern matches those of retries and dead letters only if it has a `%`.
         """
         if self.topic_pattern is not None:
             is_meant = "%" in self.topic_pattern or not is_system_topic(topic)
-            is_meant &= not is_reserved_topic(topic)
+            is_meant &= not is_reserved_topic(topic) and not is_record_topic(topic)
             return is_meant and bool(re.fullmatch(self.topic_pattern, topic))
         return not self.topics or topic in self.topics
 

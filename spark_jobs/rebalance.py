@@ -1,43 +1,33 @@
-"""`rocketpy job rebalance`: the queues of all groups of a store divided anew, on Spark.
+"""`rocketpy job rebalance`: the queues of groups, of a store or a cluster, divided anew, on Spark.
 
-Each task takes a slice of the groups and looks at the store itself: members, generations, queues,
-committed offsets. The driver writes the next generation of each group that changes. A group whose
-generation changed meanwhile, because its members were quicker, is left as it is.
+Each task takes a slice of the groups and looks itself: members, generations, queues, committed
+offsets. The driver writes the next generation of each group that changes. A group whose generation
+changed meanwhile, because its members were quicker, is left as it is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from rocketpy.broker_core.errors import CorruptStoreError, ReadOnlyStoreError, RebalanceError
+from rocketpy.broker_core.errors import CorruptStoreError, RebalanceError
 from rocketpy.broker_core.metadata.names import check_group_name
 from rocketpy.broker_core.rebalance.assignment import Move, moves, next_generation
 from rocketpy.broker_core.rebalance.catalogue import DEFAULT, parse_strategy
-from rocketpy.broker_core.rebalance.generation import (
-    Generation,
-    encode_generation,
-    publish_generations,
-)
+from rocketpy.broker_core.rebalance.generation import Generation, encode_generation
+from rocketpy.broker_core.rebalance.records import Survey
 from rocketpy.broker_core.rebalance.registry import Registry
-from rocketpy.broker_core.rebalance.situation import StoreSurvey
-from rocketpy.broker_core.store_path import store_path
-from rocketpy.spark_jobs.store_folder import SeenFolder, locked_folder, open_folder
-
-if TYPE_CHECKING:
-    from rocketpy.broker_core.storage.store import MessageStore
+from rocketpy.connector.topics import UnreachableError
+from rocketpy.spark_jobs.group_places import GroupPlace, Made, groups_at
 
 MADE_BY = "job"
 MADE, SAME, REFUSED, DESERTED, OVERTAKEN = "made", "same", "refused", "deserted", "overtaken"
 _GROUPS_A_TASK = 250
-_LOCK_WAIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,48 +61,52 @@ def rebalance(
     groups: Sequence[str] | None = None,
     strategy: str | None = None,
     dry_run: bool = False,
+    credentials: str | None = None,
+    tls: str | None = None,
 ) -> list[GroupOutcome]:
     """Divide the queues of groups anew, of all that have members if none is named.
 
-    Without a strategy each group keeps that of its last generation, or gets averagely. A dry run
-    writes nothing and says what would be made.
+    `path` is a store's folder, or a cluster: `rocketmq://ns1:9876;ns2:9876`, with `credentials` and
+    `tls` as the options of these names. Without a strategy each group keeps that of its last
+    generation, or gets averagely. A dry run writes nothing and says what would be made.
 
     Raises:
         RebalanceError: there is no such strategy, or a group that was named has never had a member.
         StoreNotFoundError: there is no store.
         StoreLockedError: a broker has the store for itself.
+        UnreachableError: a cluster does not answer.
     """
     if strategy is not None:
         parse_strategy(strategy)
-    folder = store_path(path).absolute()
-    store = open_folder(folder)
-    known = _registry(store).groups()
+    place = groups_at(path, credentials=credentials, tls=tls)
+    with place.registry() as registry:
+        known = registry.groups()
     for group in groups or ():
         check_group_name(group)
         if group not in known:
             reason = "no member has ever joined it: a stream does with 'consumerGroup' and 'member'"
             raise RebalanceError(f"group {group!r}", reason)
-    planned = _plan(spark, str(folder), sorted(set(groups)) if groups else known, strategy)
-    overtaken = set[str]() if dry_run else publish(store, planned)
+    planned = _plan(spark, place, sorted(set(groups)) if groups else known, strategy)
+    overtaken = set[str]() if dry_run else publish(place, planned)
     return [
         replace(outcome, status=OVERTAKEN) if outcome.group in overtaken else outcome
         for outcome, _ in planned
     ]
 
 
-def publish(store: MessageStore, planned: Sequence[PlannedGroup]) -> set[str]:
+def publish(place: GroupPlace, planned: Sequence[PlannedGroup]) -> set[str]:
     """Write the generations; return the groups that were overtaken."""
-    made = {
-        outcome.group: (outcome.before, generation)
-        for outcome, generation in planned
-        if generation is not None
-    }
-    lock = partial(locked_folder, store.root, _LOCK_WAIT_S)
-    return publish_generations(store.root, made, store.disk, lock)
+    return place.publish(
+        {
+            outcome.group: Made(outcome.before, generation)
+            for outcome, generation in planned
+            if generation is not None
+        }
+    )
 
 
 def _plan(
-    spark: SparkSession, path: str, groups: Sequence[str], strategy: str | None
+    spark: SparkSession, place: GroupPlace, groups: Sequence[str], strategy: str | None
 ) -> list[PlannedGroup]:
     if not groups:
         return []
@@ -120,32 +114,25 @@ def _plan(
     # No more than there are cores: each task reads the offsets of all groups, one file.
     tasks = max(1, min(len(groups) // _GROUPS_A_TASK, context.defaultParallelism))
     slices = context.parallelize(groups, tasks)
-    seen = SeenFolder.at(Path(path))
 
     def plan(names: Iterable[str]) -> list[PlannedGroup]:
-        seen.require()
-        return plan_groups(path, names, strategy)
+        return plan_groups(place, names, strategy)
 
     planned = slices.mapPartitions(plan).collect()
     return sorted(planned, key=lambda each: each.outcome.group)
 
 
-def plan_groups(path: str, groups: Iterable[str], strategy: str | None) -> list[PlannedGroup]:
-    """Return what is to become of some groups. Runs in a task; reads the store, writes nothing."""
-    store = open_folder(Path(path))
-    registry, survey = _registry(store), StoreSurvey(store)
-    return [_plan_group(group, registry, survey, strategy) for group in groups]
-
-
-def _registry(store: MessageStore) -> Registry:
-    def refuse() -> AbstractContextManager[None]:
-        raise ReadOnlyStoreError(store.root, "change members")
-
-    return Registry(store, refuse)
+def plan_groups(
+    place: GroupPlace, groups: Iterable[str], strategy: str | None
+) -> list[PlannedGroup]:
+    """Return what is to become of some groups. Runs in a task; looks, and writes nothing."""
+    with place.registry() as registry:
+        survey = registry.survey()
+        return [_plan_group(group, registry, survey, strategy) for group in groups]
 
 
 def _plan_group(
-    group: str, registry: Registry, survey: StoreSurvey, strategy: str | None
+    group: str, registry: Registry, survey: Survey, strategy: str | None
 ) -> PlannedGroup:
     try:
         members, before = registry.members(group), registry.generation(group)
@@ -155,7 +142,7 @@ def _plan_group(
         chosen = parse_strategy(strategy or (before.strategy if before else DEFAULT))
         situation = survey.situation(group, members, with_lag=True)
         made = next_generation(chosen, situation, before, registry.stamp(members, MADE_BY))
-    except (RebalanceError, CorruptStoreError) as cause:
+    except (RebalanceError, CorruptStoreError, UnreachableError) as cause:
         return PlannedGroup(GroupOutcome(group=group, status=REFUSED, reason=str(cause)))
     number = before.number if before else 0
     outcome = GroupOutcome(

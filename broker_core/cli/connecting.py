@@ -30,6 +30,11 @@ def note_access(access: Access) -> None:
     _access.set(access)
 
 
+def access_given() -> Access:
+    """Return the options before the command that runs now."""
+    return _access.get()
+
+
 def connected(address: ClusterAddress) -> Cluster:
     """Return the cluster at an address, for `with`.
 
@@ -38,5 +43,5 @@ def connected(address: ClusterAddress) -> Cluster:
     """
     from rocketpy.broker_core.client.access import ClusterAccess
 
-    given = _access.get()
+    given = access_given()
     return ClusterAccess.of_places(address, credentials=given.credentials, tls=given.tls).connect()

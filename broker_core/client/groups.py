@@ -163,9 +163,9 @@ class ClusterGroups:
             for group, by_broker in self.connections(groups).items()
         }
 
-    def of_topic(self, topic: str) -> list[str]:
-        """Return the groups that read a topic, or did."""
-        brokers = self._cluster.route(topic).broker_names
+    def of_topic(self, topic: str, broker: str | None = None) -> list[str]:
+        """Return the groups that read a topic, or did: on all its brokers, or on one."""
+        brokers = self._cluster.route(topic).broker_names if broker is None else [broker]
         command = QueryGroupsOfTopic(topic=topic)
         answers = self._cluster.ask_brokers((broker, command_of(command)) for broker in brokers)
         return sorted(

@@ -12,6 +12,7 @@ from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.rebalance.catalogue import parse_strategy
 from rocketpy.broker_core.rebalance.generation import Generation
 from rocketpy.broker_core.rebalance.membership import Identity, Member
+from rocketpy.broker_core.rebalance.records import StoreRecords
 from rocketpy.broker_core.rebalance.registry import DEFAULT_LEASE_MS, Registry
 
 _MADE_BY = "store.rebalance"
@@ -23,7 +24,7 @@ class Members(StoreHandle):
 
     @lazy_property
     def _registry(self) -> Registry:
-        return Registry(self._store, self._store.locked)
+        return Registry(StoreRecords(self._store, self._store.locked))
 
     @lazy_property
     def _token(self) -> str:

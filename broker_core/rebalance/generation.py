@@ -7,6 +7,7 @@ the other. Writers hold the store's lock; numbers only grow.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -57,7 +58,7 @@ def read_generation(root: Path, group: str) -> Generation | None:
     Raises:
         CorruptStoreError: the file is damaged.
     """
-    return _FILE.read(generation_path(root, group), _generation)
+    return _FILE.read(generation_path(root, group), generation_of)
 
 
 def write_generation(root: Path, group: str, generation: Generation, disk: Disk) -> None:
@@ -107,24 +108,32 @@ def generation_path(root: Path, group: str) -> Path:
 
 def encode_generation(generation: Generation) -> bytes:
     """Return the bytes of the file."""
-    return _FILE.encode(
-        {
-            "version": VERSION,
-            "number": generation.number,
-            "strategy": generation.strategy,
-            "basis": generation.basis,
-            "madeMs": generation.made_ms,
-            "madeBy": generation.made_by,
-            "reason": generation.reason,
-            "members": {
-                member: [list(queue) for queue in share]
-                for member, share in generation.queues.items()
-            },
-        }
-    )
+    return _FILE.encode(generation_content(generation))
 
 
-def _generation(content: dict[str, Any]) -> Generation:
+def decode_generation(data: bytes) -> Generation:
+    """Return the generation that the bytes of a file have, as encode_generation() made them."""
+    return generation_of(json.loads(data)["content"])
+
+
+def generation_content(generation: Generation) -> dict[str, Any]:
+    """Return a generation as JSON has it."""
+    return {
+        "version": VERSION,
+        "number": generation.number,
+        "strategy": generation.strategy,
+        "basis": generation.basis,
+        "madeMs": generation.made_ms,
+        "madeBy": generation.made_by,
+        "reason": generation.reason,
+        "members": {
+            member: [list(queue) for queue in share] for member, share in generation.queues.items()
+        },
+    }
+
+
+def generation_of(content: dict[str, Any]) -> Generation:
+    """Return the generation that JSON has."""
     return Generation(
         number=content["number"],
         strategy=content["strategy"],

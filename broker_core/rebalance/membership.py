@@ -8,7 +8,7 @@ gives and takes them. Writers hold the store's lock; readers see one whole versi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,7 +75,7 @@ def read_members(root: Path, group: str) -> dict[str, Member]:
     Raises:
         CorruptStoreError: the file is damaged.
     """
-    return MEMBERS_FILE.read(_path(root, group), _all_members) or {}
+    return MEMBERS_FILE.read(_path(root, group), lambda found: members_of(found["members"])) or {}
 
 
 def write_members(root: Path, group: str, members: Members, disk: Disk) -> None:
@@ -86,11 +86,7 @@ def write_members(root: Path, group: str, members: Members, disk: Disk) -> None:
             disk.remove(path)
         return
     disk.make_folder(path.parent)
-    content = {
-        "version": VERSION,
-        "members": [_members_of(members[name]) for name in sorted(members)],
-    }
-    MEMBERS_FILE.write(path, content, disk)
+    MEMBERS_FILE.write(path, {"version": VERSION, "members": members_content(members)}, disk)
 
 
 def groups_with_members(root: Path) -> list[str]:
@@ -110,7 +106,17 @@ def _path(root: Path, group: str) -> Path:
     return root / MEMBERS / (group + _SUFFIX)
 
 
-def _members_of(member: Member) -> dict[str, Any]:
+def members_content(members: Members) -> list[dict[str, Any]]:
+    """Return members as JSON has them."""
+    return [_member_content(members[name]) for name in sorted(members)]
+
+
+def members_of(content: Sequence[Mapping[str, Any]]) -> dict[str, Member]:
+    """Return the members that JSON has, by name."""
+    return {found["name"]: _member(found) for found in content}
+
+
+def _member_content(member: Member) -> dict[str, Any]:
     return {
         "name": member.name,
         "token": member.token,
@@ -121,10 +127,6 @@ def _members_of(member: Member) -> dict[str, Any]:
         "acknowledged": member.acknowledged,
         "holds": [list(queue) for queue in sorted(member.holds)],
     }
-
-
-def _all_members(content: Mapping[str, Any]) -> dict[str, Member]:
-    return {found["name"]: _member(found) for found in content["members"]}
 
 
 def _member(found: Mapping[str, Any]) -> Member:

@@ -12,14 +12,13 @@ from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.protocol.bodies.routes import ClusterInfo
-from rocketpy.connector.backend import MemberKeeper
 from rocketpy.connector.cluster.groups import ClusterGroupOffsets
+from rocketpy.connector.cluster.members import ClusterMembers
 from rocketpy.connector.cluster.queues import ClusterQueues
 from rocketpy.connector.cluster.reading import ClusterMessages
 from rocketpy.connector.cluster.tables import ClusterTables
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.offsets import MessageQueue
-from rocketpy.connector.options import OptionError
 from rocketpy.connector.planning import QueueRange
 
 
@@ -39,18 +38,25 @@ class ClusterBackend:
         self._queues = ClusterQueues(self._cluster, options)
         self._groups = ClusterGroupOffsets(self._cluster, options, self._queues)
         self._messages = ClusterMessages(self._cluster, options)
+        self._members: ClusterMembers | None = None
 
     def close(self) -> None:
         """Close all connections."""
+        if self._members is not None:
+            self._members.close()
         self._cluster.close()
 
     def identity(self) -> ClusterInfo:
         """Return its brokers: a task goes on with them if no name server answers."""
         return self._cluster.info()
 
-    def members(self) -> MemberKeeper:
-        """Raise: a cluster keeps members that are connected to it, and a query is not."""
-        raise OptionError("member", "a cluster keeps no members for queries; leave it out")
+    def members(self) -> ClusterMembers:
+        """Return what keeps the members of groups."""
+        if self._members is None:
+            self._members = ClusterMembers(
+                self._cluster, self._options, queues=self._queues, offsets=self._groups
+            )
+        return self._members
 
     def tables(self) -> ClusterTables:
         """Return what makes the small views."""

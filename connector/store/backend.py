@@ -29,6 +29,7 @@ from rocketpy.broker_core.rebalance.broadcast import (
     write_broadcast_offsets,
 )
 from rocketpy.broker_core.rebalance.observer import Observer
+from rocketpy.broker_core.rebalance.records import StoreRecords
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.storage.existing import is_store
 from rocketpy.broker_core.storage.identity import StoreIdentity, identity_of, require_same
@@ -183,7 +184,7 @@ class StoreBackend(LogBackend):
 
     def registry(self, observer: Observer | None = None) -> Registry:
         """Return the members and generations of the groups."""
-        return Registry(self.store, self.locked, observer)
+        return Registry(StoreRecords(self.store, self.locked), observer)
 
     def commit(self, group: str, positions: Mapping[MessageQueue, int]) -> None:
         """Note the next offset to read of some queues, durably."""
@@ -192,7 +193,16 @@ class StoreBackend(LogBackend):
                 offsets = {queue.queue_id: positions[queue] for queue in queues}
                 self.store.offsets.commit(group, topic, offsets)
 
-    def broadcast_offsets(self, group: str, member: str) -> dict[MessageQueue, int]:
+    def consumers(self, group: str) -> set[str]:  # noqa: ARG002
+        """Return none: who consumes is known to a broker, and a folder has none."""
+        return set()
+
+    def broadcast_offsets(
+        self,
+        group: str,
+        member: str,
+        topics: Sequence[str],  # noqa: ARG002  one file has all
+    ) -> dict[MessageQueue, int]:
         """Return the next offset to read of each queue that a broadcasting member committed."""
         return read_broadcast_offsets(self.store.root, group, member)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rocketpy.broker_core.cli.completion import complete_group
-from rocketpy.broker_core.cli.options import StorePath, option
+from rocketpy.broker_core.cli.connecting import access_given
+from rocketpy.broker_core.cli.options import StoreOrCluster, option
 from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
 from rocketpy.broker_core.rebalance.catalogue import parse_strategy
 
@@ -29,6 +31,7 @@ consumerGroup and member. They follow between two of their micro-batches.
   rocketpy job rebalance shop-store --dry-run
   rocketpy job rebalance shop-store --strategy backlog
   rocketpy job rebalance shop-store --group billing --json
+  rocketpy job rebalance rocketmq://ns1:9876 --dry-run
 
 [bold]Exit codes[/bold]: 0 divided, 2 it could not be done."""
 
@@ -36,7 +39,7 @@ _MOST_ROWS = 100
 
 
 def rebalance(
-    path: StorePath,
+    path: StoreOrCluster,
     group: Annotated[
         list[str] | None,
         option("GROUP", "Only this group; may be given again.", complete=complete_group),
@@ -59,10 +62,20 @@ def rebalance(
     if strategy is not None:
         parse_strategy(strategy)  # before Spark is started
     from rocketpy.spark_jobs import rebalance as job
-    from rocketpy.spark_jobs.quiet_start import job_spark
+    from rocketpy.spark_jobs.quiet_start import job_spark, quiet_spark
 
-    with job_spark(path, cores) as spark, Console(stderr=True).status("dividing queues"):
-        outcomes = job.rebalance(spark, path, groups=group, strategy=strategy, dry_run=dry_run)
+    started = job_spark(path.at, cores) if isinstance(path.at, Path) else quiet_spark(cores)
+    access = access_given()
+    with started as spark, Console(stderr=True).status("dividing queues"):
+        outcomes = job.rebalance(
+            spark,
+            str(path),
+            groups=group,
+            strategy=strategy,
+            dry_run=dry_run,
+            credentials=access.credentials,
+            tls=access.tls,
+        )
     if as_json:
         for outcome in outcomes:
             print_json(asdict(outcome))

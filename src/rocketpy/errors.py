@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
     from rocketpy.broker_core.store_path import StorePathError
     from rocketpy.connector.cluster.staged_writing import OtherBrokersError
+    from rocketpy.connector.consumer_watch import GroupConsumedError
     from rocketpy.connector.data_loss import DataLossError
     from rocketpy.connector.lag import ProgressError
     from rocketpy.connector.membership import QueuesHeldError
@@ -117,6 +118,7 @@ __all__ = [
     "ForeignConsumerError",
     "ForeignLoopError",
     "FrameError",
+    "GroupConsumedError",
     "GroupNameError",
     "GroupNotFoundError",
     "GroupOnlineError",
@@ -212,6 +214,7 @@ _HOMES = {
     "OtherStoreError": "rocketpy.broker_core.storage.identity",
     "BrokersUnreachableError": "rocketpy.connector.topics",
     "UnreachableError": "rocketpy.connector.topics",
+    "GroupConsumedError": "rocketpy.connector.consumer_watch",
     "QueuesHeldError": "rocketpy.connector.membership",
     "ArgumentError": "rocketpy.spark_jobs.analytics.arguments",
     "ClassFilterError": "rocketpy.broker_core.filters.class_filter",

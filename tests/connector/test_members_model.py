@@ -14,36 +14,46 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.connector.member_queries import Query, Read
-from tests.connector.streams import send
+from tests.connector.cluster.places import FolderPlace, Place, running
+from tests.connector.cluster.queries import Rows, end_planning
+from tests.connector.cluster.sharing import MemberQuery, ask_anew, bury
 
-import rocketpy
-from rocketpy.broker_core.rebalance.membership import read_members, write_members
-from rocketpy.broker_core.storage.disk import Disk
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.connector.cluster import queues as cluster_queues
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
-SEEDS = 200 if os.environ.get("ROCKETPY_SOAK") == "1" else 6
+IS_SOAK = os.environ.get("ROCKETPY_SOAK") == "1"
+SEEDS = {"folder": 200 if IS_SOAK else 6, "ours": 50 if IS_SOAK else 3}
 STEPS = 120
 SHARED_MEMORY = Path("/dev/shm")
-Messages = set[tuple[int, int]]  # queue and offset
+Messages = set[tuple[MessageQueue, int]]
 
 
-@pytest.fixture
-def store() -> Iterator[rocketpy.Store]:
+@pytest.fixture(scope="module")
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     memory = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="rocketpy-", dir=memory))
-    with rocketpy.open(folder / "store") as opened:
-        opened.create_topic("orders", 3)
-        yield opened
-        assert list(opened.verify()) == []
+    with running(request.param, folder / "store") as found:
+        yield found
+        if isinstance(found, FolderPlace):
+            assert list(found.store.verify()) == []
     shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def _looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    ask_anew(monkeypatch)
+    for name in ("_RANGES_KEPT_S", "_ROUTES_KEPT_S"):
+        monkeypatch.setattr(cluster_queues, name, 0.0)
+    yield
+    end_planning()
 
 
 class Member:
     """One query, alive or dead, and what the model knows of it."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: MemberQuery) -> None:
         self.query = query
         self.is_alive, self.is_lost = True, False  # lost: taken for dead, and does not know yet
         self.in_hand: Messages = set()
@@ -53,9 +63,11 @@ class Member:
 class Crowd:
     """The members of a group, and all that they read."""
 
-    def __init__(self, store: rocketpy.Store, rng: random.Random) -> None:
-        self.store, self.rng = store, rng
+    def __init__(self, place: Place, topic: str, rng: random.Random) -> None:
+        self.place, self.topic, self.rng = place, topic, rng
+        self.queues = place.create(topic, 2)
         self.members: dict[str, Member] = {}
+        self.sent: Messages = set()
         self.read: Messages = set()
         self.excused: Messages = set()  # may be read again
 
@@ -67,11 +79,15 @@ class Crowd:
         action()
 
     def send(self) -> None:
-        queue_id = self.rng.randrange(len(self.store.queues("orders")))
-        send(self.store, *"x" * self.rng.randrange(1, 5), queue_id=queue_id)
+        queue = self.rng.choice(self.queues)
+        first = len([at for known, at in self.sent if known == queue])
+        count = self.rng.randrange(1, 5)
+        self.place.send(queue, *"x" * count)
+        self.sent |= {(queue, at) for at in range(first, first + count)}
 
     def grow(self) -> None:
-        self.store.create_topic("orders", min(len(self.store.queues("orders")) + 1, 7))
+        most = max(queue.queue_id for queue in self.queues) + 1
+        self.queues = self.place.create(self.topic, min(most + 1, 5))
 
     def start(self) -> None:
         """Start a member, or one that died anew: it reads its last batch again."""
@@ -79,13 +95,12 @@ class Crowd:
         before = self.members.get(name)
         if before is not None and before.is_alive:
             return
-        query = Query(self.store, name)
+        query = MemberQuery(self.place, self.topic, name)
         self.members[name] = Member(query)
         if before is not None:
             query.at, query.planned = before.query.at, before.query.planned
             if before.in_hand:
-                assert messages(query.replay(query.reader)) == before.in_hand
-                query.finish()
+                assert messages(query.finish()) == before.in_hand
                 self.read |= before.in_hand
 
     def pick(self, *, has_batch: bool) -> Member | None:
@@ -100,7 +115,8 @@ class Crowd:
         member = self.pick(has_batch=False)
         if member is None:
             return
-        taken = messages(member.query.plan())
+        member.query.plan()
+        taken = messages(member.query.in_hand())
         member.uncommitted, member.is_lost = set(), False
         for other in self.members.values():
             if other.is_alive and not other.is_lost:
@@ -126,12 +142,7 @@ class Crowd:
         """Let the lease of a member be over: of a dead one, or of one that is only slow."""
         name = self.rng.choice("abcd")
         member = self.members.get(name)
-        with self.store._store.locked():
-            left = read_members(self.store.path, "billing")
-            if member is None or left.pop(name, None) is None:
-                return
-            write_members(self.store.path, "billing", left, Disk())
-        if member.is_alive:
+        if member is not None and bury(self.place, self.topic, name) and member.is_alive:
             self.excuse(member)
             member.is_lost = True
 
@@ -142,10 +153,7 @@ class Crowd:
         """Let the dead be buried, and the others read until nothing is left."""
         for name in "abcd":
             if name in self.members and not self.members[name].is_alive:
-                with self.store._store.locked():
-                    left = read_members(self.store.path, "billing")
-                    left.pop(name, None)
-                    write_members(self.store.path, "billing", left, Disk())
+                bury(self.place, self.topic, name)
                 del self.members[name]
         self.start()
         for _ in range(30):
@@ -155,21 +163,24 @@ class Crowd:
             self.finish()
 
 
-def messages(read: Read) -> Messages:
-    return {(queue_id, at) for _, queue_id, start, end in read for at in range(start, end)}
+def messages(read: Rows) -> Messages:
+    return {(queue, at) for queue, at, _ in read}
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(
+    ("place", "seed"),
+    [(kind, seed) for kind, count in SEEDS.items() for seed in range(count)],
+    indirect=["place"],
+)
 def test_whatever_happens_every_message_is_read_and_twice_only_with_an_excuse(
-    store: rocketpy.Store, seed: int
+    place: Place, seed: int
 ) -> None:
-    crowd = Crowd(store, random.Random(seed))
+    crowd = Crowd(place, f"orders-{seed}", random.Random(seed))
     for _ in range(STEPS):
         crowd.step()
     crowd.drain()
-    sent = {
-        (queue_id, at) for queue_id, (_, end) in store.queues("orders").items() for at in range(end)
-    }
-    assert len(sent) > 20
-    assert crowd.read == sent
-    assert len(crowd.excused) < len(sent)
+    for member in crowd.members.values():
+        member.query.die()
+    assert len(crowd.sent) > 20
+    assert crowd.read == crowd.sent
+    assert len(crowd.excused) < len(crowd.sent)

@@ -21,7 +21,7 @@ MILLENNIUM_MS = 946_684_800_000
 BAD = [
     ({"topics": "a"}, "topics", "no such option; did you mean 'topic'?"),
     ({"startingOffset": "earliest"}, "startingoffset", "did you mean 'startingOffsets'?"),
-    ({"like_no_other": "h:1"}, "like_no_other", "known are columns, commitOff"),
+    ({"like_no_other": "h:1"}, "like_no_other", "known are besideConsumers, col"),
     ({"path": ""}, "path", "is missing; give .option('path', ...) for the folder of a store"),
     ({"path": "rocketmq://a:1"}, "path", "a cluster; give it as 'namesrvAddr'"),
     ({"namesrvAddr": "a:1"}, "namesrvAddr", "cannot be given together with 'path'"),
@@ -30,6 +30,7 @@ BAD = [
     ({"requestTimeout": "5s"}, "requestTimeout", "is for clusters; give 'namesrvAddr'"),
     ({"retryTimeout": "5s"}, "retryTimeout", "is for clusters; give 'namesrvAddr'"),
     ({"pullBatchSize": "32"}, "pullBatchSize", "is for clusters; give 'namesrvAddr'"),
+    ({"besideConsumers": "true"}, "besideConsumers", "is for clusters; give 'namesrvAddr'"),
     ({"path": "s3a://bucket/x"}, "path", "is 's3a://bucket/x': 's3a:' is no file system"),
     ({"topic": ""}, "topic", "names no topic"),
     ({"topic": " , "}, "topic", "names no topic"),

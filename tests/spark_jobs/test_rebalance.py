@@ -13,7 +13,10 @@ from typer.testing import CliRunner
 import rocketpy
 from rocketpy.broker_core.cli import app
 from rocketpy.broker_core.errors import RebalanceError, StoreNotFoundError
+from rocketpy.broker_core.rebalance.catalogue import parse_strategy
+from rocketpy.broker_core.rebalance.membership import Identity
 from rocketpy.spark_jobs import cli  # noqa: F401  (adds `job` to the command line)
+from rocketpy.spark_jobs.group_places import groups_at
 from rocketpy.spark_jobs.rebalance import plan_groups, publish, rebalance
 
 pytestmark = [
@@ -86,6 +89,35 @@ def test_the_command_says_what_moved_and_why(spark: SparkSession, store: rocketp
     assert wrong.exit_code == 2
 
 
+def test_groups_of_a_cluster_are_divided_as_those_of_a_folder(spark: SparkSession) -> None:
+    with rocketpy.local_broker(brokers=2, topics={"orders": 2}) as servers:
+        cluster = f"rocketmq://{servers.namesrv_addr}"
+        assert rebalance(spark, cluster) == []
+        with groups_at(cluster).registry() as registry:
+            for group in GROUPS[:2]:
+                for member in ("a", "b"):
+                    registry.join(Identity(group, member, member), ("orders",), 60_000)
+            registry.join(Identity("empty", "late", "late"), ("orders",), 1)
+            made = rebalance(spark, cluster, strategy="circle")
+            assert [(each.group, each.status) for each in made] == [
+                ("empty", "deserted"),
+                (GROUPS[0], "made"),
+                (GROUPS[1], "made"),
+            ]
+            assert (made[1].queues, made[1].moves) == (4, "nobody → a: 2, nobody → b: 2")
+            generation = registry.generation(GROUPS[0])
+            assert generation is not None
+            assert [queue.queue_id for queue in generation.of("b")] == [1, 1]
+            place = groups_at(cluster)
+            planned = plan_groups(place, GROUPS[:2], "averagely")
+            quicker = registry.rebalance(GROUPS[0], parse_strategy("backlog"), made_by="a test")
+            assert publish(place, planned) == {GROUPS[0]}
+            assert registry.generation(GROUPS[0]) == quicker
+        lines = CliRunner().invoke(app, ["job", "rebalance", cluster, "--json"]).output
+        outcomes = [json.loads(line) for line in lines.splitlines()]
+        assert [(each["status"], each["after"]) for each in outcomes[1:]] == [("same", 2)] * 2
+
+
 def test_wrong_requests_are_refused_before_anything_is_computed(
     spark: SparkSession, store: rocketpy.Store, tmp_path: Path
 ) -> None:
@@ -100,9 +132,10 @@ def test_wrong_requests_are_refused_before_anything_is_computed(
 
 
 def test_a_group_whose_members_were_quicker_is_left_alone(store: rocketpy.Store) -> None:
-    planned = plan_groups(str(store.path), GROUPS[:2], None)
+    place = groups_at(store.path)
+    planned = plan_groups(place, GROUPS[:2], None)
     quicker = store.rebalance(GROUPS[0], "circle")
-    assert publish(store._store, planned) == {GROUPS[0]}
+    assert publish(place, planned) == {GROUPS[0]}
     assert store.generation(GROUPS[0]) == quicker
     other = store.generation(GROUPS[1])
     assert other is not None

@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.connector.cluster.conftest import require_apache
 from tests.connector.cluster.places import ClusterPlace
 from tests.connector.cluster.queries import Query, batch, texts
+from tests.connector.cluster.sharing import MemberQuery, group_of
 from tests.interop.apache import BROKER_NAME, ApacheBroker
 from tests.interop.mqadmin import mqadmin
+from tests.interop.sharing_consumer import SharingConsumer
 
 from rocketpy.broker_core.client.drafts import MessageDraft
+from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.connector import consumer_watch
+from rocketpy.connector.consumer_watch import GroupConsumedError
 
 pytestmark = pytest.mark.interop
 
@@ -92,6 +98,39 @@ def test_delayed_retried_and_dead_messages_are_topics_like_others(
         found = texts(batch({**place.options, "topic": "%DLQ%failing"}))
     assert found == ["fails"]
     assert batch({**place.options, "topic": "%RETRY%failing"}) == []
+
+
+def test_no_query_takes_queues_of_a_java_consumer_in_silence(
+    place: ClusterPlace,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consumer_watch, "_LOOK_S", 0.0)
+    (queue,) = place.create("shared", 1)
+    group = group_of("shared")
+    ClusterGroups(place.cluster).create(group)
+    early = MemberQuery(place, "shared", "early")
+    early.batch()
+    assert "consume with group" not in caplog.text
+    addr = place.options["namesrvAddr"]
+    with SharingConsumer(addr, group, "shared", home=tmp_path):
+        clients: set[str] = set()
+        while not clients:  # its first heartbeat comes a moment later
+            time.sleep(0.05)
+            clients = ClusterGroups(place.cluster).members([group])[group]
+        (client,) = clients
+        with pytest.raises(GroupConsumedError, match=f"own its queues: {re.escape(client)}. Stop"):
+            MemberQuery(place, "shared", "late").batch()
+        early.batch()
+        assert f"clients consume with group {group} beside its member early" in caplog.text
+        assert client in caplog.text
+    early.batch()
+    early.leave()
+    late = MemberQuery(place, "shared", "late")
+    assert late.batch() == []
+    assert late.holds() == [queue]
+    late.leave()
 
 
 def _physical_offset(place: ClusterPlace) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.connector.cluster.places import OurPlace
 from tests.connector.streams import Stream
 
@@ -72,6 +73,34 @@ def test_what_a_cluster_cannot_serve_is_refused_by_load(
     reader = spark.read.format("rocketpy").options(**place.options, topic="orders")
     with pytest.raises(PySparkException, match=r"Option 'scan' .* needs the folder of a store"):
         reader.option("scan", "commitlog").load()
+
+
+def test_two_queries_that_are_members_share_the_queues_of_a_cluster(
+    spark: SparkSession, place: OurPlace, tmp_path: Path
+) -> None:
+    def start(name: str) -> StreamingQuery:
+        named = {"topic": "orders", "consumerGroup": "sharing", "member": name}
+        frame = spark.readStream.format("rocketpy").options(**place.options, **named).load()
+        bodies = frame.selectExpr("'" + name + "' AS member", "CAST(body AS STRING) AS body")
+        started = bodies.writeStream.option("checkpointLocation", str(tmp_path / name))
+        return started.format("memory").queryName(f"read_by_{name}").start()
+
+    def rows(name: str) -> list[str]:
+        return [row["body"] for row in spark.table(f"read_by_{name}").collect()]
+
+    queries = [start("a")]
+    wait_for(lambda: rows("a"), of(A, B))
+    queries.append(start("b"))
+    try:
+        while not rows("b"):  # it has a queue by now
+            count = len(rows("a")) // 2
+            for queue in (A, B):
+                place.send(queue, f"{queue.key}-{count}")
+            wait_for(lambda: rows("a") + rows("b"), of(A, B, last=count + 1))
+    finally:
+        for query in queries:
+            query.stop()
+    assert all(query.exception() is None for query in queries)
 
 
 def test_a_stream_goes_on_at_its_checkpoint_and_commits_its_last_batch(
