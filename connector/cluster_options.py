@@ -52,6 +52,11 @@ class ClusterOptions:
     pull_batch: int = MOST_PULLED
 
 
+def name_servers_of(place: str) -> str | None:
+    """Return the name servers of a text like rocketmq://ns1:9876; None of one that is a path."""
+    return place if is_cluster_address(place) else None
+
+
 def parse_place(given: Given) -> tuple[str | None, ClusterOptions | None]:
     """Return where messages are: the folder of a store, or a cluster; the other one is None.
 

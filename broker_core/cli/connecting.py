@@ -30,6 +30,11 @@ def note_access(access: Access) -> None:
     _access.set(access)
 
 
+def noted_access() -> Access:
+    """Return the options before the command that runs now."""
+    return _access.get()
+
+
 def connected(address: ClusterAddress) -> Cluster:
     """Return the cluster at an address, for `with`.
 
