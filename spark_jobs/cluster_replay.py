@@ -16,7 +16,6 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +38,6 @@ from rocketpy.broker_core.retry.journal import ReplayChunk
 from rocketpy.broker_core.retry.replay import REPLAY_LEFT_OUT
 from rocketpy.broker_core.retry.rules import DELIVERY_TIMES
 from rocketpy.broker_core.store_path import is_uri
-from rocketpy.connector.backends import open_backend
 from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.registration import register
 from rocketpy.spark_jobs.cluster_journal import ClusterJournal
@@ -74,8 +72,7 @@ def check_cluster(letters: DeadLetters) -> None:
 
 def _topics(letters: DeadLetters) -> set[str]:
     assert letters.cluster is not None
-    with closing(open_backend(letters.cluster.reading(view="topics"))) as backend:
-        return {*backend.topics()}
+    return letters.cluster.topics()
 
 
 def replay_on_cluster(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from rocketpy.broker_core.store_path import store_path
+from rocketpy.connector.backends import opened
 from rocketpy.connector.cluster_options import name_servers_of
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.spark_jobs.job_errors import JobRefusedError
@@ -47,6 +48,16 @@ class JobCluster:
             OptionError: the address, or another option, is wrong.
         """
         return ReadOptions.parse({**self.options(), **options})
+
+    def topics(self) -> set[str]:
+        """Return the names of its topics.
+
+        Raises:
+            OptionError: it cannot be asked as it is given.
+            UnreachableError: no name server answers.
+        """
+        with opened(self.reading(view="topics")) as backend:
+            return {*backend.topics()}
 
     def __str__(self) -> str:
         cluster = self.reading(view="topics").cluster

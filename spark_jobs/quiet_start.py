@@ -114,9 +114,12 @@ def job_spark(
 
     Raises:
         StoreNotFoundError: there is no store; Spark was not started.
+        OptionError, UnreachableError: the cluster cannot be asked; Spark was not started.
     """
     if isinstance(place, Path):
         require_store(place)
+    else:
+        place.topics()
     with quiet_spark(cores, **how) as spark:
         yield spark
 

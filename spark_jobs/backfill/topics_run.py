@@ -112,8 +112,8 @@ class TopicsRun:
 
     def _ranges(self, queues: TopicQueues) -> dict[MessageQueue, tuple[int, int]]:
         """Return the part of each queue that is to come into the table."""
-        known, reached = self.table.known(), self.table.reached()
-        check_asked(self.table, known, self.settings, str(self.cluster))
+        check_asked(self.table, self.table.known(), self.settings, str(self.cluster))
+        reached = self.table.reached()
         self._number = self.table.position() or 0
         stored = queues.stored()
         selected = queues.selected(stored)

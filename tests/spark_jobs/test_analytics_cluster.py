@@ -90,9 +90,15 @@ def test_what_a_cluster_cannot_tell_is_refused_by_name(
         (["job", "restore", "{}", "table"], "it notes each batch in the store's ledger"),
         (["doctor", "{}"], "run it where a broker keeps its store"),
         (["store", "stat", "{}"], "run it where a broker keeps its store"),
+        (["report", "{}"], "127.0.0.1:1 does not answer"),
+        (["job", "backfill", "{}", "table", "--topic", "orders"], "127.0.0.1:1 does not answer"),
+        (["job", "backfill", "{}", "table"], "name topics, or give topic_pattern"),
     ],
 )
-def test_a_command_that_needs_a_folder_says_what_to_do(words: list[str], said: str) -> None:
+def test_what_cannot_be_done_is_said_before_spark_starts(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("rocketpy.connector.session.SparkSession")
     ended = CliRunner().invoke(app, [word.format("rocketmq://127.0.0.1:1") for word in words])
     assert ended.exit_code == 2
     assert said in " ".join(ended.output.replace("│", " ").split())

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
+from tests.connector.cluster.places import OurPlace
+from tests.connector.cluster.test_cluster_losses import COUNT as LOST_COUNT
+from tests.connector.cluster.test_cluster_losses import delete_oldest, fill
 from tests.crash.test_spark_kill import kill_session
 from typer.testing import CliRunner
 
@@ -174,6 +177,24 @@ def test_what_is_gone_is_told_and_a_topic_made_anew_is_refused(
     send(servers, 0, 2 * COUNT)
     with pytest.raises(JobRefusedError, match="its topic was made anew, or this is another"):
         backfill(spark, cluster, table, topics="orders")
+
+
+def test_what_retention_deleted_between_two_runs_is_a_gap(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = {"mappedFileSizeCommitLog": "4096", "maxMessageSize": "3000"}
+    with local_broker(settings=settings) as running, OurPlace(running).cluster as cluster:
+        place, at = OurPlace(running), f"rocketmq://{running.namesrv_addr}"
+        ClusterTopics(cluster).create("orders", queues=1)
+        fill(place, 3)
+        assert backfill(spark, at, tmp_path / "table", topics="orders").rows == 3
+        fill(place, LOST_COUNT)
+        first = delete_oldest(place)
+        with pytest.raises(JobRefusedError, match=f"has deleted .* from 3 up to {first} before"):
+            backfill(spark, at, tmp_path / "table", topics="orders")
+        report = backfill(spark, at, tmp_path / "table", topics="orders", allow_gaps=True)
+    assert [(gap.start, gap.end) for gap in report.gaps] == [(3, first)]
+    assert report.rows == LOST_COUNT + 3 - first
 
 
 @pytest.mark.parametrize(
