@@ -18,7 +18,7 @@ from rocketpy.spark_jobs import analytics, cli
 from rocketpy.spark_jobs.backfill import JobRefusedError
 from rocketpy.spark_jobs.redelivery import Redelivery
 
-assert cli  # adds its commands
+assert cli.job_app is not None  # adds its commands
 
 Answer = Callable[[SparkSession, str], DataFrame]
 ANSWERS: dict[str, Answer] = {
@@ -29,7 +29,7 @@ ANSWERS: dict[str, Answer] = {
     "hot_keys": lambda spark, at: analytics.hot_keys(spark, at, 2, topics=["orders"]),
     "queue_skew": analytics.queue_skew,
     "key_skew": lambda spark, at: analytics.key_skew(spark, at, "orders"),
-    "lag": lambda spark, at: analytics.lag(spark, at).drop("age_seconds"),
+    "lag": lambda spark, at: analytics.lag(spark, at).drop("age_seconds", "bytes"),
     "backlog": lambda spark, at: analytics.backlog(spark, at, "billing", topic="orders"),
     "retries": analytics.retries,
     "dead_letters": lambda spark, at: analytics.dead_letters(spark, at, "billing"),
@@ -69,6 +69,8 @@ def test_each_answer_is_that_of_the_brokers_folder(
         found, expected = answer(spark, address), answer(spark, folder)
         assert found.columns == expected.columns, name
         assert sorted(found.collect(), key=repr) == sorted(expected.collect(), key=repr), name
+    estimated, counted = (analytics.lag(spark, at).collect()[0] for at in (address, folder))
+    assert estimated["bytes"] == pytest.approx(counted["bytes"], rel=0.1)
 
 
 def test_what_a_cluster_cannot_tell_is_refused_by_name(
@@ -91,6 +93,7 @@ def test_what_a_cluster_cannot_tell_is_refused_by_name(
         (["doctor", "{}"], "run it where a broker keeps its store"),
         (["store", "stat", "{}"], "run it where a broker keeps its store"),
         (["report", "{}"], "127.0.0.1:1 does not answer"),
+        (["--credentials", "none.yml", "report", "{}"], "'credentials' cannot be used: none.yml"),
         (["job", "backfill", "{}", "table", "--topic", "orders"], "127.0.0.1:1 does not answer"),
         (["job", "backfill", "{}", "table"], "name topics, or give topic_pattern"),
     ],
@@ -104,10 +107,8 @@ def test_what_cannot_be_done_is_said_before_spark_starts(
     assert said in " ".join(ended.output.replace("│", " ").split())
 
 
-def test_the_report_reads_messages_of_named_topics_only(
-    spark: SparkSession, servers: LocalBroker
-) -> None:
-    assert spark
+@pytest.mark.usefixtures("spark")
+def test_the_report_reads_messages_of_named_topics_only(servers: LocalBroker) -> None:
     address = f"rocketmq://{servers.namesrv_addr}"
     ended = CliRunner().invoke(app, ["report", address, "--json"])
     assert ended.exit_code == 0, ended.output

@@ -32,7 +32,7 @@ from rocketpy.spark_jobs.backfill.copying import DAY, ChunkCopy
 from rocketpy.spark_jobs.backfill.queue_chunks import cut
 from rocketpy.spark_jobs.backfill.settings import COLUMNS, BackfillSettings
 
-assert cli  # adds its commands
+assert cli.job_app is not None  # adds its commands
 
 COUNT = 40  # at each of two brokers
 
@@ -217,8 +217,8 @@ def test_what_needs_the_log_is_refused_by_name(
     assert not (tmp_path / "table").exists()
 
 
-def test_the_command_copies_and_tells(spark: SparkSession, cluster: str, tmp_path: Path) -> None:
-    assert spark
+@pytest.mark.usefixtures("spark")
+def test_the_command_copies_and_tells(cluster: str, tmp_path: Path) -> None:
     words = ["job", "backfill", cluster, str(tmp_path / "table"), "--topic", "orders"]
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 0, ended.output

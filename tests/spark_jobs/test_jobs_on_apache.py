@@ -26,7 +26,7 @@ from rocketpy.spark_jobs.replay import replay
 
 pytestmark = pytest.mark.interop
 
-assert cli  # adds its commands
+assert cli.job_app is not None  # adds its commands
 
 COUNT = 100  # in each of two queues: a pull gives 32 of them
 DEAD = "%DLQ%billing"

@@ -26,7 +26,7 @@ from rocketpy.spark_jobs.cluster_journal import ClusterJournal
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay import ReplayResult, replay
 
-assert cli  # adds its commands
+assert cli.job_app is not None  # adds its commands
 
 
 @pytest.fixture(scope="module")
