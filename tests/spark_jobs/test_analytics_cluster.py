@@ -93,7 +93,7 @@ def test_what_a_cluster_cannot_tell_is_refused_by_name(
         (["doctor", "{}"], "run it where a broker keeps its store"),
         (["store", "stat", "{}"], "run it where a broker keeps its store"),
         (["report", "{}"], "127.0.0.1:1 does not answer"),
-        (["--credentials", "none.yml", "report", "{}"], "'credentials' cannot be used: none.yml"),
+        (["--credentials", "none.yml", "report", "{}"], "none.yml: the file cannot be read"),
         (["job", "backfill", "{}", "table", "--topic", "orders"], "127.0.0.1:1 does not answer"),
         (["job", "backfill", "{}", "table"], "name topics, or give topic_pattern"),
     ],
