@@ -22,8 +22,8 @@ from rocketpy.spark_jobs.backfill.delta_log import DeltaState
 from rocketpy.spark_jobs.replay_audit import SCHEMA, ReplayAudit, require_delta
 
 _KIND = "replay begun"
-# The offset id has the broker's address and the place in its log.
-_IDENTITY = ("queue_id", "queue_offset", "msg_id")
+# The offset id has the place in the broker's log: a topic that was made anew has other ones.
+_IDENTITY = ("broker", "queue_id", "queue_offset", "msg_id")
 
 
 class ClusterJournal:
@@ -121,4 +121,5 @@ class ClusterJournal:
 
     def _append_nothing(self, **options: str | int) -> None:
         rows = self._spark.createDataFrame(SCHEMA.empty_table())
-        rows.write.format("delta").mode("append").options(**options).save(self.location)
+        writer = rows.write.format("delta").mode("append").option("mergeSchema", "true")
+        writer.options(**options).save(self.location)

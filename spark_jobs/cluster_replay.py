@@ -52,7 +52,7 @@ _POSITION = ["broker", "queue_id", "queue_offset"]
 _ORDER = ["died_at", *_POSITION]
 _READ = ("topic", *_POSITION, "msg_id", "uniq_key", "keys", "tags", "reconsume_times",
          "store_timestamp", "properties", "flag", "body")  # fmt: skip
-_DESCRIBED = ("topic", "queue_id", "queue_offset", "msg_id", "uniq_key", "keys", "tags",
+_DESCRIBED = ("topic", "broker", "queue_id", "queue_offset", "msg_id", "uniq_key", "keys", "tags",
               "reconsume_times", "died_at", "cause", "origin_msg_id")  # fmt: skip
 # What brokers would act upon is left out, too: a copy is a plain message.
 _LEFT_OUT = (*REPLAY_LEFT_OUT, *DELIVERY_TIMES, TRANSACTION_PREPARED)

@@ -37,6 +37,7 @@ COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
     ("to_topic", pa.string(), "where it went"),
     ("chunk", pa.int64(), "which messages were committed together"),
     ("journal", pa.string(), "the journal of the store and group that it is of"),
+    ("broker", pa.string(), "of a cluster: the broker that has it"),
 )
 SCHEMA = pa.schema([(name, type_) for name, type_, _ in COLUMNS])
 
@@ -85,6 +86,8 @@ class ReplayAudit:
         rows = self._rows()
         if rows is None:
             return letters
+        if "broker" not in rows.columns:  # an earlier version made the table
+            rows = rows.withColumn("broker", F.lit(None).cast("string"))
         return letters.join(rows.select(*self._identity), self._identity, "anti")
 
     def last_chunk(self) -> int:
@@ -104,9 +107,11 @@ class ReplayAudit:
             "journal": pa.scalar(self._journal_id),
         }
         rows = described
+        if "broker" not in rows.column_names:
+            constants["broker"] = pa.scalar(None, pa.string())
         for name, value in constants.items():
             rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
         rows = rows.select(SCHEMA.names).cast(SCHEMA)
         writer = self._spark.createDataFrame(rows).coalesce(1).write.format("delta").mode("append")
-        writer = writer.option("txnAppId", self.app_id)
+        writer = writer.option("txnAppId", self.app_id).option("mergeSchema", "true")
         writer.option("txnVersion", chunk.number).save(self.location)

@@ -58,7 +58,7 @@ def servers() -> Iterator[LocalBroker]:
 
 
 def test_each_answer_is_that_of_the_brokers_folder(
-    spark: SparkSession, servers: LocalBroker
+    spark: SparkSession, servers: LocalBroker, tmp_path: Path
 ) -> None:
     address = f"rocketmq://{servers.namesrv_addr}"
     assert {*ANSWERS} | {*analytics.FOLDER_ONLY, "record_lag", "lag_over_time"} == {
@@ -69,6 +69,11 @@ def test_each_answer_is_that_of_the_brokers_folder(
         found, expected = answer(spark, address), answer(spark, folder)
         assert found.columns == expected.columns, name
         assert sorted(found.collect(), key=repr) == sorted(expected.collect(), key=repr), name
+    analytics.record_lag(spark, address, str(tmp_path / "samples"))
+    samples = spark.read.parquet(str(tmp_path / "samples")).collect()
+    assert [(row["consumer_group"], row["committed_offset"]) for row in samples] == [
+        ("billing", 2)
+    ] * 4
     estimated, counted = (analytics.lag(spark, at).collect()[0] for at in (address, folder))
     assert estimated["bytes"] == pytest.approx(counted["bytes"], rel=0.1)
 

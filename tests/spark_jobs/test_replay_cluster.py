@@ -132,7 +132,6 @@ def test_a_run_that_died_is_finished_by_the_next_and_doubles_nothing(
     result = run(spark, servers, tmp_path)
     assert (result.finished, result.replayed) == (4, 6)
     assert back(servers) == numbers(*range(10))
-    assert len({row["queue_id"] for row in stored(servers, "orders-1")}) >= 1
     assert spark.read.format("delta").load(str(tmp_path / "audit")).count() == 10
 
 
