@@ -151,7 +151,10 @@ class Tables(Protocol):
     """What makes the small views."""
 
     def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
-        """Return groups or topics; ages count up to `now_ms`, or to now."""
+        """Return `groups`, `topics`, or the `members` of groups; ages count up to `now_ms`, or now.
+
+        What is a member is the backend's matter: to brokers it is a client that is connected.
+        """
 
 
 class Views(Tables, Protocol):

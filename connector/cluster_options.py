@@ -7,7 +7,6 @@ given. What only the other one knows is refused by its name, with what to do ins
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from rocketpy.broker_core.client.access import DEFAULT_TIMEOUT_S, ClusterAccess
 from rocketpy.broker_core.client.address import (
@@ -48,9 +47,9 @@ class ClusterOptions:
     pull_batch: int = MOST_PULLED
 
 
-def cluster_named(path: str | Path) -> str | None:
-    """Return a text that means a cluster, `rocketmq://…`; None if it means a folder."""
-    return path if isinstance(path, str) and is_cluster_address(path) else None
+def name_servers_of(place: str) -> str | None:
+    """Return the name servers of a text like rocketmq://ns1:9876; None of one that is a path."""
+    return place if is_cluster_address(place) else None
 
 
 def parse_place(given: Given) -> tuple[str | None, ClusterOptions | None]:

@@ -55,6 +55,13 @@ TOPIC_COLUMNS = pa.schema(
         pa.field("newest_timestamp", TIMESTAMP),
     ]
 )
+MEMBER_COLUMNS = pa.schema(  # of no view: reports have it
+    [
+        pa.field("consumer_group", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("member", pa.string(), nullable=False),
+    ]
+)
 VIEW_COLUMNS = {
     "messages": ALL_COLUMNS,
     "queues": QUEUE_COLUMNS,

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.metadata.names import check_group_name, dead_letter_topic
 from rocketpy.broker_core.property_names import CAUSE, RETRY_TOPIC
-from rocketpy.broker_core.store_path import store_path
+from rocketpy.spark_jobs.job_cluster import JobCluster, JobPlace, cluster_of, folder_of
 
-_COLUMNS = "queue_id,queue_offset,msg_id,keys,tags,properties,store_timestamp"
+_POSITION = ("broker", "queue_id", "queue_offset")
+_COLUMNS = f"{','.join(_POSITION)},msg_id,keys,tags,properties,store_timestamp"
 _OPTIONS = {"since": "startingTimestamp", "until": "endingTimestamp", "tags": "tags", "sql": "sql"}
 
 
@@ -22,16 +23,17 @@ _OPTIONS = {"since": "startingTimestamp", "until": "endingTimestamp", "tags": "t
 class DeadLetters:
     """A selection of a group's dead letters; what is not given selects all.
 
-    Times are when messages were given up: milliseconds, or a text like 2026-01-31T08:00:00Z;
-    `until` itself is left out. `tags` and `sql` are filters as consumers write them, `keys` names
-    with commas. `cause` is a part of the cause, `cause_pattern` a regular expression found in it.
+    `path` is the folder of a store, or a cluster: rocketmq://ns1:9876;ns2:9876. Times are when
+    messages were given up: milliseconds, or a text like 2026-01-31T08:00:00Z; `until` itself is
+    left out. `tags` and `sql` are filters as consumers write them, `keys` names with commas.
+    `cause` is a part of the cause, `cause_pattern` a regular expression found in it.
 
     Raises:
         GroupNameError: RocketMQ would not take the name.
         MessageRefusedError: the pattern is no regular expression.
     """
 
-    path: str | Path
+    path: JobPlace
     group: str
     since: str | int | None = None
     until: str | int | None = None
@@ -53,7 +55,16 @@ class DeadLetters:
     @property
     def root(self) -> Path:
         """The store, by a path that holds in every process."""
-        return store_path(self.path).absolute()
+        return folder_of(self.path, needs="this needs", instead="give the folder of a broker")
+
+    @property
+    def cluster(self) -> JobCluster | None:
+        """The cluster; None if they are in a folder."""
+        return cluster_of(self.path)
+
+    def source_options(self) -> dict[str, str]:
+        """Return the options of format 'rocketpy' that say where they are."""
+        return {"path": str(self.root)} if self.cluster is None else self.cluster.options()
 
     @property
     def topic(self) -> str:
@@ -68,13 +79,14 @@ class DeadLetters:
         """
         given = {option: getattr(self, name) for name, option in _OPTIONS.items()}
         given |= {"keys": self.keys}
-        reader = spark.read.format("rocketpy").option("path", str(self.root))
+        reader = spark.read.format("rocketpy").options(**self.source_options())
         reader = reader.option("topic", self.topic).option("columns", _COLUMNS)
         for option, value in given.items():
             if value is not None:
                 reader = reader.option(option, str(value))
         rows = reader.load().select(
-            *("queue_id", "queue_offset", "msg_id", "keys", "tags"),
+            *_POSITION,
+            *("msg_id", "keys", "tags"),
             F.col("store_timestamp").alias("died_at"),
             F.col("properties")[CAUSE].alias("cause"),
             F.col("properties")[RETRY_TOPIC].alias("first_topic"),

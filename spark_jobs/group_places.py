@@ -6,11 +6,10 @@ no connection and no open file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from rocketpy.broker_core.errors import ReadOnlyStoreError
@@ -19,8 +18,8 @@ from rocketpy.broker_core.rebalance.records import StoreRecords
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.backends import opened as opened_backend
-from rocketpy.connector.cluster_options import cluster_named
 from rocketpy.connector.read_options import ReadOptions
+from rocketpy.spark_jobs.job_cluster import JobCluster, JobPlace, cluster_of
 from rocketpy.spark_jobs.store_folder import SeenFolder, locked_folder, open_folder, opened
 
 _LOCK_WAIT_S = 10.0
@@ -50,7 +49,7 @@ class GroupsInFolder:
     seen: SeenFolder
 
     @classmethod
-    def at(cls, path: str | Path) -> GroupsInFolder:
+    def at(cls, path: str | os.PathLike[str]) -> GroupsInFolder:
         """Look which store is there.
 
         Raises:
@@ -101,24 +100,15 @@ class GroupsOnCluster:
             }
 
 
-def groups_at(
-    path: str | Path, *, credentials: str | None = None, tls: str | None = None
-) -> GroupsInFolder | GroupsOnCluster:
-    """Return the groups at a path, or at the address of a cluster (`rocketmq://…`).
-
-    `credentials` and `tls` are as the options of these names, for clusters.
+def groups_at(place: JobPlace) -> GroupsInFolder | GroupsOnCluster:
+    """Return the groups of a store's folder, or of a cluster.
 
     Raises:
         StoreNotFoundError: there is no store.
         OptionError: it is no address, or what goes with it is wrong.
     """
-    servers = cluster_named(path)
-    if servers is None:
-        return GroupsInFolder.at(path)
-    given: Iterable[tuple[str, str | None]] = (
-        ("namesrvAddr", servers),
-        ("view", "groups"),
-        ("credentials", credentials),
-        ("tls", tls),
-    )
-    return GroupsOnCluster(ReadOptions.parse({name: value for name, value in given if value}))
+    cluster = cluster_of(place)
+    if cluster is not None:
+        return GroupsOnCluster(cluster.reading(view="groups"))
+    assert not isinstance(place, JobCluster)
+    return GroupsInFolder.at(place)

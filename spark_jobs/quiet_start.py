@@ -21,6 +21,7 @@ from rich.console import Console
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.connector.session import start_spark
+from rocketpy.spark_jobs.job_cluster import JobCluster
 from rocketpy.spark_jobs.store_folder import require_store
 
 _STDERR = 2
@@ -106,13 +107,19 @@ def stop_quietly(spark: SparkSession) -> None:
 
 
 @contextmanager
-def job_spark(path: Path, cores: int | str = "*", **how: bool) -> Iterator[SparkSession]:
-    """Give a command on a store its Spark, see quiet_spark().
+def job_spark(
+    place: Path | JobCluster, cores: int | str = "*", **how: bool
+) -> Iterator[SparkSession]:
+    """Give a command on a store or a cluster its Spark, see quiet_spark().
 
     Raises:
         StoreNotFoundError: there is no store; Spark was not started.
+        OptionError, UnreachableError: the cluster cannot be asked; Spark was not started.
     """
-    require_store(path)
+    if isinstance(place, Path):
+        require_store(place)
+    else:
+        place.topics()
     with quiet_spark(cores, **how) as spark:
         yield spark
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -24,6 +23,7 @@ from rocketpy.broker_core.rebalance.records import Survey
 from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.topics import UnreachableError
 from rocketpy.spark_jobs.group_places import GroupPlace, Made, groups_at
+from rocketpy.spark_jobs.job_cluster import JobPlace
 
 MADE_BY = "job"
 MADE, SAME, REFUSED, DESERTED, OVERTAKEN = "made", "same", "refused", "deserted", "overtaken"
@@ -56,19 +56,17 @@ class PlannedGroup(NamedTuple):
 
 def rebalance(
     spark: SparkSession,
-    path: str | Path,
+    path: JobPlace,
     *,
     groups: Sequence[str] | None = None,
     strategy: str | None = None,
     dry_run: bool = False,
-    credentials: str | None = None,
-    tls: str | None = None,
 ) -> list[GroupOutcome]:
     """Divide the queues of groups anew, of all that have members if none is named.
 
-    `path` is a store's folder, or a cluster: `rocketmq://ns1:9876;ns2:9876`, with `credentials` and
-    `tls` as the options of these names. Without a strategy each group keeps that of its last
-    generation, or gets averagely. A dry run writes nothing and says what would be made.
+    `path` is a store's folder, or a cluster: `rocketmq://ns1:9876;ns2:9876`, or a JobCluster.
+    Without a strategy each group keeps that of its last generation, or gets averagely. A dry run
+    writes nothing and says what would be made.
 
     Raises:
         RebalanceError: there is no such strategy, or a group that was named has never had a member.
@@ -78,7 +76,7 @@ def rebalance(
     """
     if strategy is not None:
         parse_strategy(strategy)
-    place = groups_at(path, credentials=credentials, tls=tls)
+    place = groups_at(path)
     with place.registry() as registry:
         known = registry.groups()
     for group in groups or ():

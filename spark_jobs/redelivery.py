@@ -34,7 +34,7 @@ from rocketpy.broker_core.errors import (
     DeliveryMovedError,
     StoreError,
 )
-from rocketpy.broker_core.store_path import store_path
+from rocketpy.spark_jobs.job_cluster import folder_of
 from rocketpy.spark_jobs.level_source import FORMAT, LevelSource
 from rocketpy.spark_jobs.store_folder import open_folder, require_store
 
@@ -73,7 +73,8 @@ class Redelivery:
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self.path = store_path(self.path).absolute()
+        instead = "its brokers deliver delayed messages and retries by themselves"
+        self.path = folder_of(self.path, needs="redelivery needs", instead=instead)
 
     def run(self) -> int:
         """Deliver; return how many messages.

@@ -6,6 +6,7 @@ written again after a crash is in the table once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from rocketpy.broker_core.property_names import REPLAY_RUN, REPLAYED_FROM
 from rocketpy.broker_core.retry.journal import ReplayChunk
 
 _TIME = pa.timestamp("us", tz="UTC")
-_POSITION = ["queue_id", "queue_offset"]
 # Each column, its type, and what it says; a test compares docs/retry.md with it.
 COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
     ("replayed_at", _TIME, "when its chunk was begun"),
@@ -37,20 +37,41 @@ COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
     ("to_topic", pa.string(), "where it went"),
     ("chunk", pa.int64(), "which messages were committed together"),
     ("journal", pa.string(), "the journal of the store and group that it is of"),
+    ("broker", pa.string(), "of a cluster: the broker that has it"),
 )
 SCHEMA = pa.schema([(name, type_) for name, type_, _ in COLUMNS])
+
+
+def require_delta(spark: SparkSession) -> None:
+    """Raise unless a session can write an audit trail.
+
+    Raises:
+        MessageRefusedError: it has no Delta Lake.
+    """
+    if "delta" not in (spark.conf.get("spark.sql.extensions", None) or "").lower():
+        reason = "this Spark session has no Delta Lake; rocketpy.local_spark() makes one that"
+        raise MessageRefusedError("the audit trail", f"{reason} has, with delta-spark installed")
 
 
 class ReplayAudit:
     """The part of an audit table that one journal wrote."""
 
-    def __init__(self, spark: SparkSession, location: str, journal_id: str) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        location: str,
+        journal_id: str,
+        identity: Sequence[str] = ("queue_id", "queue_offset"),
+    ) -> None:
+        """Have its rows known by `identity`: the columns that tell one dead letter from another."""
         self._spark, self.location, self._journal_id = spark, location, journal_id
-        if "delta" not in (spark.conf.get("spark.sql.extensions", None) or "").lower():
-            reason = "this Spark session has no Delta Lake; rocketpy.local_spark() makes one that"
-            raise MessageRefusedError(
-                "the audit trail", f"{reason} has, with delta-spark installed"
-            )
+        self._identity = [*identity]
+        require_delta(spark)
+
+    @property
+    def app_id(self) -> str:
+        """The name of the transaction whose versions are the chunks."""
+        return f"rocketpy replay {self._journal_id}"
 
     def _rows(self) -> DataFrame | None:
         from delta.tables import DeltaTable
@@ -63,7 +84,11 @@ class ReplayAudit:
     def without_replayed(self, letters: DataFrame) -> DataFrame:
         """Return the dead letters that were not brought back before."""
         rows = self._rows()
-        return letters if rows is None else letters.join(rows.select(*_POSITION), _POSITION, "anti")
+        if rows is None:
+            return letters
+        if "broker" not in rows.columns:  # an earlier version made the table
+            rows = rows.withColumn("broker", F.lit(None).cast("string"))
+        return letters.join(rows.select(*self._identity), self._identity, "anti")
 
     def last_chunk(self) -> int:
         """Return the number of the newest chunk, -1 if there is none."""
@@ -82,9 +107,11 @@ class ReplayAudit:
             "journal": pa.scalar(self._journal_id),
         }
         rows = described
+        if "broker" not in rows.column_names:
+            constants["broker"] = pa.scalar(None, pa.string())
         for name, value in constants.items():
             rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
         rows = rows.select(SCHEMA.names).cast(SCHEMA)
         writer = self._spark.createDataFrame(rows).coalesce(1).write.format("delta").mode("append")
-        writer = writer.option("txnAppId", f"rocketpy replay {self._journal_id}")
+        writer = writer.option("txnAppId", self.app_id).option("mergeSchema", "true")
         writer.option("txnVersion", chunk.number).save(self.location)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,7 @@ from rocketpy.broker_core.retry.journal import ReplayChunk, ReplayJournal
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay_audit import ReplayAudit
+from rocketpy.spark_jobs.replay_result import ReplayProgress
 from rocketpy.spark_jobs.replay_tasks import ReplayTasks
 from rocketpy.spark_jobs.store_folder import (
     commit_staged,
@@ -36,9 +37,7 @@ from rocketpy.spark_jobs.store_folder import (
 log = logging.getLogger(__name__)
 
 CHUNK_ROWS = 50_000
-_CHUNK_S = 5  # of a limited rate: so many seconds' worth at once
-
-ReplayProgress = Callable[[int, int], None]  # done, in all
+CHUNK_S = 5  # of a limited rate: so many seconds' worth at once
 
 
 @dataclass(slots=True)
@@ -77,7 +76,7 @@ class ReplayRun:
         selected = self._selected(limit)
         total, done = selected.num_rows, 0
         queues = self._queues(selected)
-        size = CHUNK_ROWS if rate is None else max(1, min(CHUNK_ROWS, int(rate * _CHUNK_S)))
+        size = CHUNK_ROWS if rate is None else max(1, min(CHUNK_ROWS, int(rate * CHUNK_S)))
         began = time.monotonic()
         progress(done, total)
         for chunk in self._chunks(selected, size):

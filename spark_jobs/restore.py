@@ -20,11 +20,11 @@ from pyspark.sql.types import IntegralType
 
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.property_names import CHECKSUM
-from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
 from rocketpy.connector.writer_names import WriterName, writer_name
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.job_cluster import JobPlace, folder_of
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 from rocketpy.spark_jobs.restore_settings import (
     RestoreOptions,
     RestoreReport,
@@ -37,6 +37,7 @@ from rocketpy.spark_jobs.store_folder import last_number
 if TYPE_CHECKING:  # of `typing` from Python 3.11 on
     from typing_extensions import Unpack
 
+_TO_CLUSTER = "write the rows with Spark, to format 'rocketpy' with 'namesrvAddr' and 'topic'"
 _KEPT = ("body", "tags", "keys", "flag")
 
 __all__ = ["RestoreOptions", "RestoreReport", "RestoreSettings", "restore"]
@@ -47,7 +48,7 @@ RestoreProgress = Callable[[int, int], None]  # rows done, in all
 def restore(
     spark: SparkSession,
     table: str | Path,
-    store: str | Path,
+    store: JobPlace,
     *,
     version: int | None = None,
     dry_run: bool = False,
@@ -65,13 +66,14 @@ def restore(
         JobRefusedError: an argument is wrong, or the table lacks what messages need.
     """
     asked = settings or settings_of(named)
+    folder = folder_of(store, needs="a restore needs", instead=_TO_CLUSTER)
     register(spark)
     source = BackfillTable(spark, table, "restore")
     state = source.state()
     if state is None:
         raise JobRefusedError(source.name, "there is no such table")
     pinned = state.version if version is None else version
-    job = _Restore(spark, source, store_path(store).absolute(), asked, pinned)
+    job = _Restore(spark, source, folder, asked, pinned)
     return job.run(dry_run=dry_run, progress=progress)
 
 

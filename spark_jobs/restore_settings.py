@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.metadata.names import check_topic_name, is_system_topic
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 BATCH_ROWS = 200_000  # written by one task, so that they keep their order
 _BATCH_S = 5  # of a limited rate: so many seconds' worth at once

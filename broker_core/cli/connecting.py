@@ -30,7 +30,7 @@ def note_access(access: Access) -> None:
     _access.set(access)
 
 
-def access_given() -> Access:
+def noted_access() -> Access:
     """Return the options before the command that runs now."""
     return _access.get()
 
@@ -43,5 +43,5 @@ def connected(address: ClusterAddress) -> Cluster:
     """
     from rocketpy.broker_core.client.access import ClusterAccess
 
-    given = access_given()
+    given = noted_access()
     return ClusterAccess.of_places(address, credentials=given.credentials, tls=given.tls).connect()

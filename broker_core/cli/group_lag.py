@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,9 +17,13 @@ from rich.text import Text
 from rocketpy.broker_core.cli.place import At
 from rocketpy.broker_core.cli.terminal import Screen, plain_table, print_json
 from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import GroupNotFoundError
+from rocketpy.broker_core.net.errors import ServerUnreachableError
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,23 +54,50 @@ def show(
 ) -> None:
     """Print the lag of groups; with `watch_s` until interrupted."""
     with _measuring(at) as measure_now:
-
-        def measure_if_there() -> list[QueueLag]:
-            """As measure_now(); nothing as long as the group has committed nothing: it may come."""
-            try:
-                return measure_now(group, topic)
-            except GroupNotFoundError:
-                return []
-
         if watch_s is None:
             _print(measure_now(group, topic), as_json=as_json)
-        elif as_json or not sys.stdout.isatty():
+            return
+        looking = _Looking(measure_now, group, topic)
+        if as_json or not sys.stdout.isatty():
             while True:
-                _print(measure_if_there(), as_json=as_json)
-                sys.stdout.flush()
+                lags = looking.look()
+                if lags is None:
+                    log.warning("looking again: %s", looking.problem)
+                else:
+                    _print(lags, as_json=as_json)
+                    sys.stdout.flush()
                 time.sleep(watch_s)
         else:
-            _watch(measure_if_there, watch_s)
+            _watch(looking, watch_s)
+
+
+@dataclass(slots=True)
+class _Looking:
+    """Looks at a group again and again, whatever becomes of it and of brokers meanwhile."""
+
+    measure_now: Measure
+    group: str | None
+    topic: str | None
+    problem: str = ""  # why the last look saw nothing, if it did not
+    _has_seen: bool = False
+
+    def look(self) -> list[QueueLag] | None:
+        """Return its lag; None while servers do not answer, and nothing before it commits.
+
+        Raises:
+            ServerUnreachableError, NoBrokerError: they did not answer the first look.
+        """
+        try:
+            found = self.measure_now(self.group, self.topic)
+        except GroupNotFoundError:
+            found = []
+        except (ServerUnreachableError, NoBrokerError, ServerRefusedError) as cause:
+            if not self._has_seen:
+                raise
+            self.problem = str(cause)
+            return None
+        self._has_seen = True
+        return found
 
 
 @contextmanager
@@ -132,16 +164,19 @@ def _members(lag: QueueLag) -> dict[str, object]:
     return found
 
 
-def _watch(measure_now: Callable[[], list[QueueLag]], every_s: float) -> None:
+def _watch(looking: _Looking, every_s: float) -> None:
     # The terminal writes ^C after the last line. On a full line that makes a new one, and what is
     # drawn at the end would be one line off.
     console = Screen(margin=len("^C "))
     before: dict[Key, int] = {}
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            lags = measure_now()
-            live.update(_fitting(lags, before, every_s, console.height), refresh=True)
-            before = {lag.key: lag.offset for lag in lags}
+            lags = looking.look()
+            if lags is None:
+                live.update(Text(f"looking again: {looking.problem}", "yellow"), refresh=True)
+            else:
+                live.update(_fitting(lags, before, every_s, console.height), refresh=True)
+                before = {lag.key: lag.offset for lag in lags}
             time.sleep(every_s)
 
 

@@ -10,16 +10,21 @@ from typing import Annotated, Any
 import typer
 
 from rocketpy.broker_core.cli.completion import complete_group, complete_store, complete_topic
-from rocketpy.broker_core.cli.place import Place, folder
+from rocketpy.broker_core.cli.place import Place, folder_for
 
-StorePath = Annotated[
-    Path,
-    typer.Argument(
+
+def folder_argument(what: str, instead: str) -> Any:
+    """Return the argument of a command that takes a folder, and refuses a cluster by name."""
+    return typer.Argument(
         metavar="PATH",
         help="The store directory: it holds 'commitlog'.",
-        parser=folder,
+        parser=folder_for(what, instead),
         autocompletion=complete_store,
-    ),
+    )
+
+
+StorePath = Annotated[
+    Path, folder_argument("this command", "run it where a broker keeps its store")
 ]
 StoreOrCluster = Annotated[
     Place,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,15 @@ def folder(text: str) -> Path:
         FolderOnlyError: it is a cluster.
         StorePathError: it is a URI of something else.
     """
-    if is_cluster_address(text):
-        raise FolderOnlyError("this command", "run it where a broker keeps its store")
-    return store_path(text)
+    return folder_for("this command", "run it where a broker keeps its store")(text)
+
+
+def folder_for(what: str, instead: str) -> Callable[[str], Path]:
+    """Return what reads a folder as folder() does, and tells a cluster what to do instead."""
+
+    def read(text: str) -> Path:
+        if is_cluster_address(text):
+            raise FolderOnlyError(what, instead)
+        return store_path(text)
+
+    return read

@@ -40,7 +40,7 @@ from rocketpy.broker_core.retry.copies import copied
 from rocketpy.broker_core.retry.rules import LEFT_OUT
 
 # Of the tries that are over, and of the record itself.
-_LEFT_OUT = (
+REPLAY_LEFT_OUT = (
     *(RETRY_TOPIC, DELAY, REAL_TOPIC, REAL_QUEUE, WAIT, REPLAYED_FROM, REPLAY_RUN),
     *LEFT_OUT,
 )
@@ -98,7 +98,7 @@ class ReplayRule:
                 yield batch, self.queues[topic]
 
     def _properties(self, block: RecordBlock) -> pa.Array:
-        _, rest = take_out(block.properties.as_map(), _LEFT_OUT)
+        _, rest = take_out(block.properties.as_map(), REPLAY_LEFT_OUT)
         position = decode(block, select(["topic", "queue_id", "queue_offset"]), broker="")
         texts = [column.cast(pa.string()) for column in position.columns]
         named = {

@@ -27,7 +27,7 @@ from rocketpy.broker_core.client.topics import create_command
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import RebalanceError, RocketPyError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.metadata.topics import PERM_READ, PERM_WRITE
+from rocketpy.broker_core.metadata.permissions import PERM_READ, PERM_WRITE
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.bodies.topics import TopicSettings
 from rocketpy.broker_core.rebalance.record_log import (

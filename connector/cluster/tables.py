@@ -21,7 +21,7 @@ from rocketpy.broker_core.protocol.requests.offsets import (
 )
 from rocketpy.connector.cluster.patience import patiently
 from rocketpy.connector.cluster_options import ClusterOptions
-from rocketpy.connector.schema import GROUP_COLUMNS, TOPIC_COLUMNS
+from rocketpy.connector.schema import GROUP_COLUMNS, MEMBER_COLUMNS, TOPIC_COLUMNS
 from rocketpy.connector.tables import table_of, topic_kind
 
 
@@ -39,8 +39,17 @@ class ClusterTables:
         """
         asked_ms = time.time() * 1000
         later_ms = 0.0 if now_ms is None else now_ms - asked_ms
-        make = self._topics if view == "topics" else lambda: self._groups(later_ms)
+        makers = {"topics": self._topics, "members": self._members}
+        make = makers.get(view, lambda: self._groups(later_ms))
         return patiently(make, f"view '{view}'", retry_s=self._options.retry_s)
+
+    def _members(self) -> pa.RecordBatch:
+        """Return the clients that are connected, by the topics that their groups have read."""
+        groups = ClusterGroups(self._cluster)
+        pairs = sorted({(each.group, each.queue.topic) for each in groups.progress()})
+        found = groups.members(sorted({group for group, _ in pairs}))
+        rows = [(group, topic, name) for group, topic in pairs for name in sorted(found[group])]
+        return table_of(rows, MEMBER_COLUMNS)
 
     def _groups(self, later_ms: float) -> pa.RecordBatch:
         progress = ClusterGroups(self._cluster).progress()

@@ -290,6 +290,8 @@ class StoreBackend(LogBackend):
 
     def table(self, view: str, now_ms: float | None = None) -> pa.RecordBatch:
         """Return one of the small views; ages count up to `now_ms`, or to now."""
+        if view == "members":
+            return views.members(self)
         return views.groups(self, now_ms) if view == "groups" else views.topics(self)
 
     def group_names(self, topic: str | None = None) -> set[str]:

@@ -15,7 +15,13 @@ from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
-from rocketpy.connector.schema import GROUP_COLUMNS, INDEX_COLUMNS, QUEUE_COLUMNS, TOPIC_COLUMNS
+from rocketpy.connector.schema import (
+    GROUP_COLUMNS,
+    INDEX_COLUMNS,
+    MEMBER_COLUMNS,
+    QUEUE_COLUMNS,
+    TOPIC_COLUMNS,
+)
 from rocketpy.connector.tables import table_of, topic_kind
 
 if TYPE_CHECKING:
@@ -52,6 +58,18 @@ def queue_entries(
             units["size"][rows].astype(np.int32),
             tag_codes[rows],
         )
+
+
+def members(backend: StoreBackend) -> pa.RecordBatch:
+    """Return the members of groups that live, a row for each of their topics."""
+    registry = backend.registry()
+    rows = [
+        (group, topic, member.name)
+        for group in registry.groups()
+        for member in registry.members(group).values()
+        for topic in member.topics
+    ]
+    return table_of(rows, MEMBER_COLUMNS)
 
 
 def index_entry_count(backend: StoreBackend, name: str) -> int:

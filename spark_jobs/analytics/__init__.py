@@ -1,9 +1,10 @@
-"""What a store tells of itself, as DataFrames: made from its views, without touching a body.
+"""What a store or a cluster tells, as DataFrames: made from its views, without touching a body.
 
 Each function takes a session and the path of a store, checks its arguments at once, and returns a
 DataFrame that is worked out by Spark when it is asked for rows. None needs a broker, a lock, or a
 registered view; none writes, but `record_lag`, to a table of its own. `READS` says which views of
-the store each of them reads.
+the store each of them reads. Instead of a path they take a cluster, rocketmq://ns1:9876, and read
+its messages where a store has smaller files; `FOLDER_ONLY` are those that no cluster can answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from rocketpy.spark_jobs.analytics.sizes import message_sizes, size_histogram
 from rocketpy.spark_jobs.analytics.skew import key_skew, queue_skew
 
 __all__ = [
+    "FOLDER_ONLY",
     "READS",
+    "READS_MESSAGES",
     "ArgumentError",
     "backlog",
     "consumers",
@@ -41,6 +44,17 @@ __all__ = [
     "throughput",
 ]
 
+FOLDER_ONLY = ("delay_accuracy",)
+# Which of a cluster read all messages of their topics, over the network.
+READS_MESSAGES = (
+    "throughput",
+    "message_sizes",
+    "size_histogram",
+    "hot_tags",
+    "hot_keys",
+    "key_skew",
+    "producers",
+)
 # Which views an answer reads whole; tests compare it with docs/analytics.md and with the plans.
 READS: dict[str, tuple[str, ...]] = {
     "throughput": ("messages",),

@@ -31,12 +31,13 @@ def delay_accuracy(spark: SparkSession, store_path: StorePath, topics: Topics = 
     Columns: kind (`level`, or `time` for those with a delivery time of their own), level (null for
     a time), messages, early (how many came before they were due: must be 0), min_ms, p50_ms,
     p99_ms, max_ms. Retries count with their levels. Messages whose waiting record retention has
-    deleted cannot be matched, and are left out.
+    deleted cannot be matched, and are left out. A cluster is refused: its brokers keep due times
+    to themselves.
 
     Reads `messages` of the topics and of the schedule topic (its queue, times, check sum of the
     body, keys, properties), and `queues` of the latter (queue_id, queue_offset, tag_code).
     """
-    views = StoreViews.of(spark, store_path)
+    views = StoreViews.of_folder(spark, store_path, "due times are in the entries of queues")
     chosen = _ANY_TOPIC if topics is None else views.chosen(topics)
     delivered = views.messages(_COLUMNS, sql=_DELIVERED, **chosen).select(
         "*",

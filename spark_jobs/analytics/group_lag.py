@@ -7,8 +7,6 @@ at a time in the past (`backlog`).
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +16,22 @@ from pyspark.sql import functions as F
 
 from rocketpy.broker_core.clock import Clock, SystemClock
 from rocketpy.broker_core.errors import GroupNotFoundError, TopicNotFoundError
+from rocketpy.connector.offsets import MessageQueue
+from rocketpy.connector.tables import table_of
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError, Time, time_ms, window_text
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews
+from rocketpy.spark_jobs.queue_ranges import range_options
 
 _QUEUE = ["topic", "broker", "queue_id"]
+_SIZES = pa.schema(
+    {
+        "consumer_group": pa.string(),
+        "topic": pa.string(),
+        "broker": pa.string(),
+        "queue_id": pa.int32(),
+        "size": pa.int64(),
+    }
+)
 _SAMPLE = ("consumer_group", *_QUEUE, "committed_offset", "end_offset", "lag", "lag_seconds")
 
 
@@ -33,13 +43,18 @@ def lag(spark: SparkSession, store_path: StorePath, now: Time | None = None) -> 
     `now` is what ages are counted to: give the time of the copy for a copy of a store.
 
     Reads `groups`, and `queues` from the committed offsets on (topic, broker, queue_id,
-    queue_offset, store_size).
+    queue_offset, store_size). Of a cluster bytes are estimated, by the first messages that wait in
+    each queue.
     """
     views = StoreViews.of(spark, store_path)
     batch = views.groups(time_ms("now", now))
     positions = views.frame(batch)
     rows = [row for row in batch.to_pylist() if row["lag"]]
-    if rows:
+    if rows and views.is_cluster:
+        positions = positions.join(
+            _estimated_sizes(views, rows), ["consumer_group", *_QUEUE], "left"
+        )
+    elif rows:
         columns = ",".join([*_QUEUE, "queue_offset", "store_size"])
         waiting = views.queues(columns, **_ranges(rows))
         sizes = waiting.join(F.broadcast(positions), _QUEUE)
@@ -64,16 +79,30 @@ def lag(spark: SparkSession, store_path: StorePath, now: Time | None = None) -> 
 
 def _ranges(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Return the options that read what some group has not consumed."""
-    starts: dict[str, dict[str, int]] = defaultdict(dict)
-    ends: dict[str, dict[str, int]] = defaultdict(dict)
+    ranges: dict[MessageQueue, tuple[int, int]] = {}
     for row in rows:
-        topic, queue = row["topic"], f"{row['broker']}:{row['queue_id']}"
-        first = max(row["committed_offset"], row["min_offset"])
-        starts[topic][queue] = min(first, starts[topic].get(queue, first))
-        ends[topic][queue] = row["end_offset"]
-    queues = {topic: [*keys] for topic, keys in starts.items()}
-    options = {"queues": queues, "startingOffsets": starts, "endingOffsets": ends}
-    return {name: json.dumps(value) for name, value in options.items()}
+        queue, first = _waiting(row)
+        before, _ = ranges.get(queue, (first, 0))
+        ranges[queue] = min(first, before), row["end_offset"]
+    return range_options(ranges)
+
+
+def _waiting(row: dict[str, Any]) -> tuple[MessageQueue, int]:
+    """Return a queue, and the first offset of it that a group has not consumed."""
+    queue = MessageQueue(row["topic"], row["broker"], row["queue_id"])
+    return queue, max(row["committed_offset"], row["min_offset"])
+
+
+def _estimated_sizes(views: StoreViews, rows: list[dict[str, Any]]) -> DataFrame:
+    """Return about how many bytes wait in each queue of a group."""
+    found = []
+    with views.opened() as backend:
+        for row in rows:
+            queue, first = _waiting(row)
+            sizes = backend.sizes(queue, first, row["end_offset"])
+            mean = float(sizes.mean()) if sizes.size else 0.0
+            found.append((row["consumer_group"], *queue, round(mean * row["lag"])))
+    return views.frame(table_of(found, _SIZES))
 
 
 def backlog(

@@ -1,20 +1,11 @@
-"""Who sends, and who consumes, as far as a store knows."""
+"""Who sends, and who consumes, as far as a store or a cluster knows."""
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
-
-_MEMBERS = pa.schema(
-    [
-        pa.field("consumer_group", pa.string(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("member", pa.string(), nullable=False),
-    ]
-)
 
 
 def producers(spark: SparkSession, store_path: StorePath, topics: Topics = None) -> DataFrame:
@@ -48,23 +39,14 @@ def consumers(spark: SparkSession, store_path: StorePath) -> DataFrame:
 
     Columns: consumer_group, topic, queues (committed so far), messages_behind, members (names). A
     store knows no hosts of consumers: a member's name is the one that its query gave. Clients of an
-    Apache broker are known to the broker alone, and have no members here.
+    Apache broker are known to the broker alone: of a cluster, members are the ids of the clients
+    that are connected, which begin with their address.
 
-    Reads `groups`, and the members' files of the store, as they are at the moment of the call.
+    Reads `groups`, and the members' files of the store or what brokers know of their clients, as
+    they are at the moment of the call.
     """
     views = StoreViews.of(spark, store_path)
-    with views.opened() as backend:
-        registry = backend.members().registry()
-        found = [
-            (group, topic, member.name)
-            for group in registry.groups()
-            for member in registry.members(group).values()
-            for topic in member.topics
-        ]
-    names = pa.RecordBatch.from_arrays(
-        [pa.array([row[column] for row in found], pa.string()) for column in range(3)],
-        schema=_MEMBERS,
-    )
+    names = views.members()
     committed = views.frame(views.groups()).groupBy("consumer_group", "topic")
     positions = committed.agg(F.count("*").alias("queues"), F.sum("lag").alias("messages_behind"))
     members = (

@@ -6,9 +6,17 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
+from rocketpy.broker_core.message import KEY_SEPARATOR
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError, check_count
-from rocketpy.spark_jobs.analytics.names import key_names, tag_entries, tag_names, topic_names
+from rocketpy.spark_jobs.analytics.names import (
+    hash_of_key,
+    hash_of_tag,
+    key_names,
+    tag_entries,
+    tag_names,
+    topic_names,
+)
 from rocketpy.spark_jobs.analytics.views import StorePath, StoreViews, Topics
 
 
@@ -21,7 +29,7 @@ def hot_tags(
     topics asked for), cumulative_share. Tags of the same hash count as one, as they do for brokers.
 
     Reads `queues` (topic, commit_log_offset, store_size, tag_code), and the properties of one
-    message for each row that it returns.
+    message for each row that it returns; of a cluster `messages` (topic, tags, store_size).
     """
     check_count("n", n)
     views = StoreViews.of(spark, store_path)
@@ -29,19 +37,14 @@ def hot_tags(
     if SCHEDULE_TOPIC in chosen.get("topic", "").split(","):
         reason = f"names {SCHEDULE_TOPIC}, whose queues have due times in place of tags; leave it"
         raise ArgumentError("topics", f"{reason} out")
-    of_each = ("store_size:sum", "commit_log_offset:max")
-    rows = views.counted("queues", "topic,tag_code", of_each, **chosen)
-    counts = rows.groupBy("topic", "tag_code").agg(
-        F.sum("messages").alias("messages"),
-        F.sum("store_size_sum").alias("bytes"),
-        F.max("commit_log_offset_max").alias("physical_offset"),
-    )
+    counts = _tag_counts(views, chosen)
+    tag = F.col("tag") if views.is_cluster else tag_names(views.path)("physical_offset")
     shared = counts.withColumn("all_messages", F.sum("messages").over(_all()))
     order = F.desc("messages"), F.asc("topic"), F.asc("tag_code")
     top = shared.orderBy(*order).limit(n)
     return top.select(
         "topic",
-        tag_names(views.path)("physical_offset").alias("tag"),
+        tag.alias("tag"),
         *("tag_code", "messages", "bytes"),
         *_shares(*order),
     ).orderBy(*order)
@@ -59,10 +62,13 @@ def hot_keys(
 
     Reads `index` (key_hash, commit_log_offset) and `queues` (topic, commit_log_offset, tag_code),
     and one message for each tag, as the index has tags too, and for each key of several messages.
-    What was sent one by one is in the index a moment later.
+    What was sent one by one is in the index a moment later. Of a cluster it reads `messages`
+    (topic, keys, uniq_key), and Spark counts each key.
     """
     check_count("n", n)
     views = StoreViews.of(spark, store_path)
+    if views.is_cluster:
+        return _hot_keys_of_messages(views, n, topics)
     counts_by_tag = views.counted(
         "queues", "topic,tag_code", ("commit_log_offset:max",), **views.chosen(topics)
     )
@@ -85,6 +91,38 @@ def hot_keys(
         *("key_hash", "messages"),
         *_shares(*order),
     ).orderBy(*order)
+
+
+def _tag_counts(views: StoreViews, chosen: dict[str, str]) -> DataFrame:
+    """Return how many messages have each tag, with their bytes."""
+    if views.is_cluster:
+        rows = views.counted("messages", "topic,tags", ("store_size:sum",), **chosen)
+        code = F.coalesce(hash_of_tag("tags"), F.lit(0)).cast("long")
+        rows = rows.select("topic", "messages", "store_size_sum", "tags", code.alias("tag_code"))
+        picked = F.max("tags").alias("tag")
+    else:
+        of_each = ("store_size:sum", "commit_log_offset:max")
+        rows = views.counted("queues", "topic,tag_code", of_each, **chosen)
+        picked = F.max("commit_log_offset_max").alias("physical_offset")
+    return rows.groupBy("topic", "tag_code").agg(
+        F.sum("messages").alias("messages"), F.sum("store_size_sum").alias("bytes"), picked
+    )
+
+
+def _hot_keys_of_messages(views: StoreViews, n: int, topics: Topics) -> DataFrame:
+    """Return the keys that most messages have, as messages tell them."""
+    rows = views.messages("topic,keys,uniq_key", **views.chosen(topics))
+    words = F.array_append(F.split(F.coalesce("keys", F.lit("")), KEY_SEPARATOR), F.col("uniq_key"))
+    named = F.array_distinct(F.filter(words, lambda word: word.isNotNull() & (word != "")))
+    keyed = rows.select("topic", F.explode(named).alias("key"))
+    counts = keyed.groupBy("topic", "key").agg(F.count("*").alias("messages")).where("messages > 1")
+    counted = counts.withColumn("key_hash", hash_of_key("topic", "key"))
+    order = F.desc("messages"), F.asc("topic"), F.asc("key_hash")
+    total = rows.agg(F.count("*").alias("all_messages"))
+    shared = counted.orderBy(*order).limit(n).crossJoin(F.broadcast(total))
+    return shared.select(*("topic", "key", "key_hash", "messages"), *_shares(*order)).orderBy(
+        *order
+    )
 
 
 def _all() -> WindowSpec:

@@ -1,6 +1,7 @@
-"""Names of hashes: read from one message each, by tasks, through its physical offset.
+"""Names of hashes, and hashes of names.
 
-Queues and index keep only hashes. Each function returns a column function for one store; the name
+Names are read from one message each, by tasks, through its physical offset: queues and index keep
+only hashes. Each function returns a column function for one store; the name
 is null where the record is damaged, or gone meanwhile.
 """
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
-from rocketpy.broker_core.java_hash import index_key_hash
+from rocketpy.broker_core.java_hash import index_key_hash, tag_hash
 from rocketpy.broker_core.message import KEY_SEPARATOR
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.view_partitions import opened_views
@@ -69,6 +70,25 @@ def key_names(path: str) -> ColumnFunction:
         return pa.array([_key(found.get(at), key_hash) for key_hash, at in pairs])
 
     return _function(names, "string")
+
+
+def hash_of_tag(tags: str) -> Column:
+    """Return the hash that queues have of a tag; null of none."""
+
+    def hashes(names: pa.Array) -> pa.Array:
+        return pa.array([tag_hash(tag) if tag else None for tag in names.to_pylist()], pa.int32())
+
+    return _function(hashes, "int")(tags)
+
+
+def hash_of_key(topic: str, key: str) -> Column:
+    """Return the hash that the index has of a key of a topic."""
+
+    def hashes(topics: pa.Array, keys: pa.Array) -> pa.Array:
+        pairs = zip(topics.to_pylist(), keys.to_pylist(), strict=True)
+        return pa.array([index_key_hash(f"{of}#{word}") for of, word in pairs], pa.int32())
+
+    return _function(hashes, "int")(topic, key)
 
 
 def _key(row: dict[str, Any] | None, key_hash: int) -> str | None:

@@ -94,7 +94,11 @@ def key_skew(answer: Answer, ax: Axes | None = None) -> Axes:
     ax.bar(ticks, rest, 0.7, bottom=hottest, color=BLUE, label="of all other keys")
     mean = sum(row["messages"] for row in rows) / len(rows)
     ax.axhline(mean, color="black", linewidth=1, linestyle="--", label="mean of the queues")
-    ax.set_xticks(ticks, [str(row["queue_id"]) for row in rows])
+    is_one = len({row["broker"] for row in rows}) == 1
+    names = [
+        str(row["queue_id"]) if is_one else f"{row['broker']}:{row['queue_id']}" for row in rows
+    ]
+    ax.set_xticks(ticks, names)
     ax.yaxis.set_major_formatter(COUNT)
     drawing.label(ax, "Messages by queue", "queue", "messages")
     drawing.legend(ax)

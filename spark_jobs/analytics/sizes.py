@@ -68,5 +68,5 @@ def size_histogram(spark: SparkSession, store_path: StorePath, topics: Topics = 
 
 def _sizes(views: StoreViews, topics: Topics) -> DataFrame:
     """Return how many messages of each topic have each size."""
-    rows = views.counted("queues", "topic,store_size", **views.chosen(topics))
+    rows = views.counted(views.entries, "topic,store_size", **views.chosen(topics))
     return rows.groupBy("topic", "store_size").agg(F.sum("messages").alias("messages"))

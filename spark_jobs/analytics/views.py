@@ -1,14 +1,16 @@
-"""The views of one store as DataFrames, each with only the columns that an answer needs.
+"""The views of one store or cluster as DataFrames, each with only the columns an answer needs.
 
 The store is opened, read only, on the driver for its names and offsets; rows are read by tasks.
 What retention deletes while they read is not counted. No body is ever asked for.
+
+A cluster has no entries of queues and no index: what is in them is read from its messages, over the
+network. What only files have is refused by name.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -24,17 +26,20 @@ from rocketpy.broker_core.metadata.names import (
     RETRY_TOPIC_PREFIX,
     check_group_name,
 )
-from rocketpy.broker_core.store_path import store_path as folder_of
-from rocketpy.connector.backend import Backend, Views
+from rocketpy.broker_core.store_path import store_path as folder_at
+from rocketpy.connector.backend import Backend
 from rocketpy.connector.backends import opened
+from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.read_options import ReadOptions
-from rocketpy.connector.view_partitions import opened_views
+from rocketpy.connector.topics import stored_ranges
+from rocketpy.connector.view_partitions import opened_views, tables_of
 from rocketpy.spark_jobs.analytics.arguments import ArgumentError
 from rocketpy.spark_jobs.analytics.counted import CountedSource
 from rocketpy.spark_jobs.analytics.repeated import RepeatedSource
+from rocketpy.spark_jobs.job_cluster import JobCluster, JobPlace, cluster_of, folder_of
 from rocketpy.spark_jobs.store_folder import require_store
 
-StorePath = str | os.PathLike[str]
+StorePath = JobPlace  # a folder, or a cluster
 Topics = str | Sequence[str] | None  # a name, several, or None: all but RocketMQ's own
 
 NORMAL_TOPICS = {"topicPattern": ".*"}
@@ -42,33 +47,55 @@ NORMAL_TOPICS = {"topicPattern": ".*"}
 
 @dataclass(frozen=True, slots=True)
 class StoreViews:
-    """One store, to be read by one session."""
+    """One store or cluster, to be read by one session."""
 
     spark: SparkSession
-    path: str  # holds in every process
+    place: Mapping[str, str]  # the options of format 'rocketpy' that mean it, in every process
+    is_cluster: bool
 
     @classmethod
     def of(cls, spark: SparkSession, store: StorePath) -> StoreViews:
-        """Return the views of a store.
+        """Return the views of a store or of a cluster.
 
         Raises:
             StoreNotFoundError: it is none.
         """
-        root = folder_of(store).absolute()
+        cluster = cluster_of(store)
+        if cluster is not None:
+            return cls(spark, cluster.options(), is_cluster=True)
+        assert not isinstance(store, JobCluster)
+        root = folder_at(store).absolute()
         require_store(root)
-        return cls(spark, str(root))
+        return cls(spark, {"path": str(root)}, is_cluster=False)
+
+    @classmethod
+    def of_folder(cls, spark: SparkSession, store: StorePath, why: str) -> StoreViews:
+        """Return the views of a store, for an answer that no cluster can give.
+
+        Raises:
+            JobRefusedError: it is a cluster.
+            StoreNotFoundError: it is no store.
+        """
+        instead = "run it where a broker keeps its store"
+        return cls.of(spark, folder_of(store, needs=f"{why}, which needs", instead=instead))
+
+    @property
+    def path(self) -> str:
+        """The folder of the store."""
+        return self.place["path"]
 
     def opened(self) -> AbstractContextManager[Backend]:
-        """Open the store on the driver."""
+        """Open it on the driver."""
         return opened(self._options)
-
-    def opened_views(self) -> AbstractContextManager[Views]:
-        """Open what the store has besides messages, on the driver."""
-        return opened_views(self._options)
 
     @property
     def _options(self) -> ReadOptions:
-        return ReadOptions(path=self.path)
+        return ReadOptions.parse({**self.place, "view": "topics"})
+
+    @property
+    def entries(self) -> str:
+        """The view that has a small row for each message: `messages` where there is no other."""
+        return "messages" if self.is_cluster else "queues"
 
     def queues(self, columns: str, **options: str) -> DataFrame:
         """Return entries of consume queues: 20 bytes a message, the log is not looked at."""
@@ -82,7 +109,8 @@ class StoreViews:
         """Return hashes that several entries of the index have: see repeated.py."""
         self.spark.dataSource.register(RepeatedSource)
         reader = self.spark.read.format(RepeatedSource.name())
-        return reader.options(view="index", columns="key_hash,commit_log_offset").load(self.path)
+        reader = reader.options(view="index", columns="key_hash,commit_log_offset")
+        return reader.load(self.path)
 
     def counted(
         self, view: str, group_by: str, aggregates: Sequence[str] = (), **options: str
@@ -93,8 +121,8 @@ class StoreViews:
         columns = ",".join(dict.fromkeys([*group_by.split(","), *others]))
         reader = self.spark.read.format(CountedSource.name()).option("view", view)
         counting = {"groupBy": group_by, "aggregates": ",".join(aggregates)}
-        asked = reader.options(columns=columns, failOnDataLoss="false", **counting, **options)
-        return asked.load(self.path)
+        reader = reader.options(columns=columns, failOnDataLoss="false", **counting, **options)
+        return reader.options(**self.place).load()
 
     def topics(self, columns: str) -> DataFrame:
         """Return the topics with what they hold."""
@@ -102,13 +130,31 @@ class StoreViews:
 
     def groups(self, now_ms: int | None = None) -> pa.RecordBatch:
         """Return the view `groups` as it is at this moment: a row for each queue of a group."""
-        with self.opened_views() as views:
-            return views.table("groups", now_ms)
+        with self.opened() as backend:
+            return tables_of(self._options, backend).table("groups", now_ms)
+
+    def members(self) -> pa.RecordBatch:
+        """Return the members of groups that live, a row for each of their topics."""
+        with self.opened() as backend:
+            return tables_of(self._options, backend).table("members")
 
     def groups_of(self, topic: str | None = None) -> set[str]:
         """Return the groups that committed offsets, of a topic or of any."""
-        with self.opened_views() as views:
+        if self.is_cluster:
+            rows = self.groups().select(["consumer_group", "topic"]).to_pylist()
+            return {row["consumer_group"] for row in rows if topic in (None, row["topic"])}
+        with opened_views(self._options) as views:
             return views.group_names(topic)
+
+    def ranges(self, chosen: Mapping[str, str]) -> dict[MessageQueue, tuple[int, int]]:
+        """Return the range of offsets stored in each queue of topics, as chosen() has them.
+
+        Raises:
+            UnreachableError: a broker does not answer.
+        """
+        options = ReadOptions.parse({**self.place, **chosen})
+        with opened(options) as backend:
+            return stored_ranges(options, backend)
 
     def frame(self, batch: pa.RecordBatch) -> DataFrame:
         """Return a small table of the driver's as a DataFrame."""
@@ -116,7 +162,7 @@ class StoreViews:
 
     def _load(self, view: str, columns: str, **options: str) -> DataFrame:
         reader = self.spark.read.format("rocketpy").option("view", view)
-        return reader.options(columns=columns, **options).load(self.path)
+        return reader.options(columns=columns, **options, **self.place).load()
 
     def chosen(self, topics: Topics) -> dict[str, str]:
         """Return the options that read some topics.

@@ -1,7 +1,8 @@
-"""Messages of a store into a Delta table: each once, however often a run dies, and again for more.
+"""Messages into a Delta table: each once, however often a run dies, and again for more.
 
-One number is the state: the physical offset up to which the table holds the store. It is in the
-table, and changes with the rows. See run.py; the way back is restore.py.
+How far a table is, is in the table, and changes with the rows: of a store's folder the physical
+offset up to which it holds the log (run.py), of a cluster the offsets of its queues
+(topics_run.py). The way back is restore.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from rocketpy.broker_core.store_path import store_path
 from rocketpy.connector.registration import register
 from rocketpy.spark_jobs.backfill.bodies import body_format
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.estimate import Estimate, TopicEstimate
 from rocketpy.spark_jobs.backfill.run import BackfillProgress, BackfillRun
 from rocketpy.spark_jobs.backfill.selection import BackfillSelection
@@ -26,9 +26,13 @@ from rocketpy.spark_jobs.backfill.settings import (
     BackfillOptions,
     BackfillReport,
     BackfillSettings,
+    QueueStretch,
     Stretch,
     check_job_name,
 )
+from rocketpy.spark_jobs.backfill.topics_run import TopicsRun
+from rocketpy.spark_jobs.job_cluster import JobCluster, JobPlace, cluster_of
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 if TYPE_CHECKING:  # of `typing` from Python 3.11 on
     from typing_extensions import Unpack
@@ -41,7 +45,9 @@ __all__ = [
     "BackfillSelection",
     "BackfillSettings",
     "Estimate",
+    "JobCluster",
     "JobRefusedError",
+    "QueueStretch",
     "Stretch",
     "TopicEstimate",
     "backfill",
@@ -52,7 +58,7 @@ __all__ = [
 
 def backfill(
     spark: SparkSession,
-    store: str | Path,
+    store: JobPlace,
     table: str | Path,
     *,
     topics: Sequence[str] | str = (),
@@ -60,8 +66,10 @@ def backfill(
     progress: BackfillProgress = lambda _done, _total, _rows: None,
     **settings: Unpack[BackfillOptions],
 ) -> BackfillReport:
-    """Bring a Delta table up to what a store holds now; return what was done.
+    """Bring a Delta table up to what a store or a cluster holds now; return what was done.
 
+    `store` is the folder of a store, or a cluster: a text like rocketmq://ns1:9876;ns2:9876, or a
+    JobCluster where files say how it is reached. Of a cluster topics have to be chosen.
     `table` is a folder, or the name of a table in the catalog: a text without a slash. Only what
     the table lacks is copied; run it as often as you like. A table may hold several jobs, such as
     one for each store, by different names. Settings are those of BackfillOptions, explained at
@@ -71,13 +79,14 @@ def backfill(
     Raises:
         JobRefusedError: an argument is wrong, the table does not fit, or messages are gone.
         CorruptStoreError: a record is damaged, and `skip_damaged` is not given.
+        UnreachableError: servers of the cluster do not answer.
     """
     return _run(spark, store, table, topics, job_name, settings, progress).run()
 
 
 def estimate(
     spark: SparkSession,
-    store: str | Path,
+    store: JobPlace,
     table: str | Path,
     *,
     topics: Sequence[str] | str = (),
@@ -94,13 +103,13 @@ def estimate(
 
 def _run(
     spark: SparkSession,
-    store: str | Path,
+    store: JobPlace,
     table: str | Path,
     topics: Sequence[str] | str,
     job_name: str,
     given: BackfillOptions,
     progress: BackfillProgress = lambda _done, _total, _rows: None,
-) -> BackfillRun:
+) -> BackfillRun | TopicsRun:
     selecting = {each.name for each in fields(BackfillSelection)}
     setting = {each.name for each in fields(BackfillSettings)} - {"selection"}
     for name in given:
@@ -124,4 +133,9 @@ def _run(
     )
     register(spark)
     target = BackfillTable(spark, table, check_job_name(job_name))
+    cluster = cluster_of(store)
+    if cluster is not None:
+        return TopicsRun(spark, cluster, target, settings, progress)
+    assert not isinstance(store, JobCluster)
+    selection.of_folder()
     return BackfillRun(spark, str(store_path(store).absolute()), target, settings, progress)

@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import StructType
 
 from rocketpy.spark_jobs.backfill.decoding import Decode, decoded
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 
 @dataclass(frozen=True, slots=True)

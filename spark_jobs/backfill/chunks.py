@@ -29,6 +29,18 @@ class BackfillChunk:
         """Return how many tasks shall write it, so that files are large enough."""
         return max(1, round(self.size_bytes / file_bytes))
 
+    def source_options(self) -> dict[str, str]:
+        """Return the options of format 'rocketpy' that read it."""
+        return {
+            "scan": "queues" if self.by_queues else "commitlog",
+            "startingLogOffset": str(self.start),
+            "endingLogOffset": str(self.end),
+        }
+
+    def after(self, position: int) -> str:
+        """Return how another job goes on after a position of this one."""
+        return f"log_start={position}"
+
     def by_log(self) -> BackfillChunk:
         """Return it to be read from the log itself."""
         return replace(self, by_queues=False)

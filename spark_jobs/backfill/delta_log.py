@@ -43,6 +43,11 @@ class DeltaState:
         """The number of the newest commit."""
         return int(self._snapshot.version())
 
+    @property
+    def id(self) -> str:
+        """What tells this table from one that is made later in its place."""
+        return str(self._snapshot.metadata().id())
+
     def transaction(self, app_id: str) -> int | None:
         """Return the last version that was written by this name, as Delta itself knows it."""
         found = self._snapshot.transactions().get(app_id)

@@ -1,8 +1,11 @@
-"""The Delta table of a backfill: made, checked, appended to; it knows its position in the log.
+"""The Delta table of a backfill: made, checked, appended to; it knows how far it is.
 
-I1  The position of a job is the last version of its transaction in the table: the physical offset
-    up to which the table holds the store. It and the rows of a chunk are one commit.
+I1  The position of a job is the last version of its transaction in the table: of a folder the
+    physical offset up to which the table holds the store, of a cluster the number of the last
+    chunk. It and the rows of a chunk are one commit.
 I2  What a job selects is a property of the table, set with its first run.
+I3  The offsets of queues that the last chunk of a cluster goes up to are in the note of its commit;
+    at the end of a run they are a property, too, as Delta forgets old commits.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.store_path import is_uri, store_path
 from rocketpy.spark_jobs.backfill.delta_log import Commit, DeltaState
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 PARTITIONS = ("topic", "day")
 COMMENTS = {
@@ -71,6 +75,10 @@ class BackfillTable:
     def _property(self) -> str:
         return f"rocketpy.backfill.{self.job}"
 
+    @property
+    def _reached_property(self) -> str:
+        return f"{self._property}.reached"
+
     def exists(self) -> bool:
         """Whether there is such a table."""
         from delta.tables import DeltaTable
@@ -111,7 +119,7 @@ class BackfillTable:
         return DeltaState(self._spark, self._delta()._jdt.deltaLog()) if self.exists() else None
 
     def position(self) -> int | None:
-        """Return up to which physical offset the table holds the store; None: not begun."""
+        """Return the version of the job's last chunk (I1); None: not begun."""
         state = self.state()
         return None if state is None else state.transaction(self._app_id)
 
@@ -137,11 +145,43 @@ class BackfillTable:
             return
         self._check(state, schema)
         if state.property(self._property) is None:
-            target = f"delta.`{self.name}`" if self.is_path else self.name
-            value = text.replace("\\", "\\\\").replace("'", "\\'")
-            self._spark.sql(
-                f"ALTER TABLE {target} SET TBLPROPERTIES ('{self._property}' = '{value}')"
-            )
+            self._set_property(self._property, text)
+
+    def _set_property(self, name: str, text: str) -> None:
+        target = f"delta.`{self.name}`" if self.is_path else self.name
+        value = text.replace("\\", "\\\\").replace("'", "\\'")
+        self._spark.sql(f"ALTER TABLE {target} SET TBLPROPERTIES ('{name}' = '{value}')")
+
+    # --- positions in queues: of a job that reads a cluster ---------------------------------------
+
+    def reached(self) -> dict[str, Any] | None:
+        """Return the offsets of queues up to which the table holds them; None: not begun.
+
+        Raises:
+            JobRefusedError: the table no longer tells.
+        """
+        number, state = self.position(), self.state()
+        if number is None or state is None:
+            return None
+        noted = json.loads(state.property(self._reached_property) or "{}")
+        of_run = [noted["positions"]] if noted.get("chunk") == number else []
+        of_commits = (
+            each.note["positions"] for each in self.commits() if each.note["to"] == number
+        )
+        found: dict[str, Any] | None = next(chain(of_run, of_commits), None)
+        if found is not None:
+            return found
+        reason = (
+            f"its history goes not back to the last commit of job {self.job!r}, which died: only "
+            "that knew how far it was. DELETE the rows of the job, and begin anew by another "
+            "job_name"
+        )
+        raise JobRefusedError(self.name, reason)
+
+    def note_reached(self, positions: Mapping[str, Any]) -> None:
+        """Keep positions of the last chunk where they stay when the history is cut."""
+        text = json.dumps({"chunk": self.position(), "positions": positions}, sort_keys=True)
+        self._set_property(self._reached_property, text)
 
     def _create(self, schema: StructType, asked: str) -> None:
         from delta.tables import DeltaTable

@@ -28,12 +28,12 @@ class TopicEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a run would do; offsets are bytes of the log."""
+    """What a run would do; offsets are bytes of the log, None of a cluster."""
 
-    start: int
-    end: int
+    start: int | None
+    end: int | None
     chunks: int
-    is_exact: bool  # counted, not estimated
+    is_exact: bool  # counted, not estimated; of a cluster, sizes are estimated all the same
     topics: tuple[TopicEstimate, ...]
 
     @property
@@ -62,7 +62,7 @@ def counted(log: StoreLog, start: int, end: int) -> tuple[TopicEstimate, ...]:
             topic,
             sum(rows for rows, _, _ in queues),
             sum(size for _, size, _ in queues),
-            *_days([time for _, _, times in queues for time in times]),
+            *days_of([time for _, _, times in queues for time in times]),
         )
         for topic, queues in sorted(by_topic.items())
     )
@@ -102,10 +102,11 @@ def sampled(log: StoreLog, start: int, end: int) -> tuple[TopicEstimate, ...]:
         times = pc.min_max(rows["store_timestamp"].cast(pa.int64())).as_py()
         size_bytes = int((end - start) * share)
         count = round(size_bytes * rows.num_rows / size)
-        found.append(TopicEstimate(topic, count, size_bytes, *_days([*times.values()])))
+        found.append(TopicEstimate(topic, count, size_bytes, *days_of([*times.values()])))
     return tuple(found)
 
 
-def _days(times_ms: list[int]) -> tuple[date | None, date | None]:
+def days_of(times_ms: list[int]) -> tuple[date | None, date | None]:
+    """Return the first and the last day, in UTC."""
     days = [datetime.fromtimestamp(time / 1000, timezone.utc).date() for time in times_ms]
     return (min(days), max(days)) if days else (None, None)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 _REMEDY = "give the store that it was filled from, or another job_name to add this one"
 

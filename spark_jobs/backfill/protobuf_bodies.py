@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.spark_jobs.backfill.decoding import Decode, decoded
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 # By the names of FieldDescriptor's types.

@@ -20,14 +20,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.spark_jobs.backfill.asked import check_asked
 from rocketpy.spark_jobs.backfill.chunks import BackfillChunk, chunks_by_log, chunks_by_queues
 from rocketpy.spark_jobs.backfill.copying import ChunkCopy
 from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.estimate import Estimate, counted, sampled
 from rocketpy.spark_jobs.backfill.origin import check_origin
 from rocketpy.spark_jobs.backfill.settings import BackfillReport, BackfillSettings, Stretch
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class BackfillRun:
     _copying: ChunkCopy = field(init=False)
 
     def __post_init__(self) -> None:
-        self._copying = ChunkCopy(self.spark, self.path, self.table, self.settings)
+        place = {"path": self.path, **self.settings.selection.source_options()}
+        self._copying = ChunkCopy(self.spark, place, self.table, self.settings)
 
     def run(self) -> BackfillReport:
         """Bring the table up to the end that the log has now."""
@@ -99,7 +101,7 @@ class BackfillRun:
     def _range(self, store_log: StoreLog) -> tuple[int, int]:
         """Return the part of the log that is to come into the table."""
         known, position = self.table.known(), self.table.position()
-        self._check_asked(known)
+        check_asked(self.table, known, self.settings, self.path)
         begin = store_log.begin()
         log_end = store_log.end(skip_damage=self.settings.skip_damaged)
         start, end = store_log.narrowed(begin, log_end)
@@ -110,19 +112,6 @@ class BackfillRun:
             self._note_gap(position, begin)
             position = start
         return position, max(position, end)
-
-    def _check_asked(self, known: dict[str, Any] | None) -> None:
-        asked = self.settings.described()
-        if known is None or known["asked"] == asked:
-            return
-        differing = [
-            f"{name} was {known['asked'].get(name)!r} and is {asked.get(name)!r}"
-            for name in sorted({*asked, *known["asked"]})
-            if known["asked"].get(name) != asked.get(name)
-        ]
-        reason = f"the job {self.table.job!r} of this table selects other messages: "
-        remedy = "; ask for the same, give another job_name to add these, or take another table"
-        raise JobRefusedError(self.table.name, reason + ", ".join(differing) + remedy)
 
     def _is_by_queues(self, store_log: StoreLog, end: int) -> bool:
         scan = self.settings.scan

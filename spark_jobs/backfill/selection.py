@@ -1,4 +1,4 @@
-"""Which messages of a store a backfill is about: topics, times, queue offsets, a part of the log.
+"""Which messages a backfill is about: topics, times, queue offsets, a part of a store's log.
 
 A selection is a part of a job's identity: a table that holds one is not silently filled with
 another.
@@ -16,12 +16,23 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.options import OptionError
 from rocketpy.connector.positions import parse_time
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
+# A broker's clock may be set back; so messages are looked for this much around the times.
+CLOCK_SLACK_MS = 600_000
 ALL_TOPICS = ".*"  # without RocketMQ's own, and those of retries and dead letters
 _OFFSETS = '{"orders": {"0": [10, 20]}}'
+_OF_LOG = (
+    "is a byte of a store's commit log, and no broker gives that to others; give 'since' and "
+    "'until', or 'offsets' of queues"
+)
+_ALL_TOPICS = (
+    "are not given: that means to walk through the log of a store, and no broker gives it to "
+    "others; name topics, or give topic_pattern='.*'"
+)
 
 OffsetsByTopic = Mapping[str, Mapping[str, Sequence[int]]]
 
@@ -32,7 +43,8 @@ class BackfillSelection:
 
     `since` and `until` are store times: milliseconds, or a text like 2026-01-31T08:00:00Z; `until`
     itself is left out. `offsets` has the first offset and the end of queues; queues that are not
-    in it are left out. `log_start` and `log_end` are physical offsets.
+    in it are left out. Of a cluster with several brokers a queue is `broker-a:0`. `log_start` and
+    `log_end` are physical offsets, of a folder alone.
 
     Raises:
         JobRefusedError: one is wrong, or two contradict each other.
@@ -90,7 +102,40 @@ class BackfillSelection:
 
     def columns(self) -> tuple[str, ...]:
         """Return the columns that `condition` looks at."""
-        return ("store_timestamp", *(("queue_id", "queue_offset") if self.offsets else ()))
+        named = ("broker", "queue_id", "queue_offset") if self.offsets else ()
+        return ("store_timestamp", *named)
+
+    def of_cluster(self) -> BackfillSelection:
+        """Return it, for a cluster.
+
+        Raises:
+            JobRefusedError: it needs the log of a store.
+        """
+        for name in ("log_start", "log_end"):
+            if getattr(self, name) is not None:
+                raise JobRefusedError(name, _OF_LOG)
+        if not self.topics and self.topic_pattern is None:
+            raise JobRefusedError("topics", _ALL_TOPICS)
+        return self
+
+    def of_folder(self) -> BackfillSelection:
+        """Return it, for the folder of a store.
+
+        Raises:
+            JobRefusedError: it names brokers.
+        """
+        for queue in self.queues():
+            if queue.broker:
+                reason = f"name the broker {queue.broker!r}, and a folder has one; give {_OFFSETS}"
+                raise JobRefusedError("offsets", reason)
+        return self
+
+    def queues(self, broker: str = "") -> dict[MessageQueue, tuple[int, int]]:
+        """Return the offsets of queues; `broker` is that of queues named by their id alone."""
+        return {
+            parse_queue(topic, queue, broker): (ends[0], ends[1])
+            for topic, queue, ends in self._ranges()
+        }
 
     def described(self) -> dict[str, Any]:
         """Return it as JSON, the same for the same messages."""
@@ -117,7 +162,10 @@ class BackfillSelection:
 
 def _within(topic: str, queue: str, ends: Sequence[int]) -> Column:
     offset = F.col("queue_offset")
-    is_queue = (F.col("topic") == topic) & (F.col("queue_id") == int(queue))
+    named = parse_queue(topic, queue)
+    is_queue = (F.col("topic") == topic) & (F.col("queue_id") == named.queue_id)
+    if named.broker:
+        is_queue &= F.col("broker") == named.broker
     return is_queue & (offset >= ends[0]) & (offset < ends[1])
 
 
@@ -138,6 +186,13 @@ def _check_order(low_name: str, low: int | None, high_name: str, high: int | Non
         raise JobRefusedError(high_name, reason)
 
 
+def _is_queue(topic: str, queue: str) -> bool:
+    try:
+        return bool(parse_queue(topic, queue).topic) and queue.isascii()
+    except ValueError:
+        return False
+
+
 def _check_offsets(offsets: Mapping[str, Any], topics: tuple[str, ...]) -> None:
     for topic, queues in offsets.items():
         if topics and topic not in topics:
@@ -146,7 +201,7 @@ def _check_offsets(offsets: Mapping[str, Any], topics: tuple[str, ...]) -> None:
         if not isinstance(queues, Mapping) or not queues:
             raise JobRefusedError("offsets", f"have no queues for {topic!r}; give {_OFFSETS}")
         for queue, ends in queues.items():
-            is_queue = isinstance(queue, str) and queue.isascii() and queue.isdigit()
+            is_queue = isinstance(queue, str) and _is_queue(topic, queue)
             is_pair = isinstance(ends, Sequence) and [type(end) for end in ends] == [int, int]
             if not is_queue or not is_pair or not 0 <= ends[0] < ends[1]:
                 reason = f"of {topic}/{queue} are {ends!r}; give them as {_OFFSETS}"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypedDict
 from rocketpy.broker_core.codec.columns import ALL_COLUMNS, DEFAULT_COLUMNS, choose
 from rocketpy.broker_core.errors import ColumnError
 from rocketpy.spark_jobs.backfill.bodies import BodyFormat
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.selection import BackfillSelection, OffsetsByTopic
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 SCANS = ("auto", "commitlog", "queues")
 COLUMNS = (*DEFAULT_COLUMNS, "commit_log_offset", "msg_id")
@@ -26,6 +26,23 @@ class Stretch(NamedTuple):
 
     start: int
     end: int
+
+    def __str__(self) -> str:
+        return f"the log from {self.start} up to {self.end}"
+
+
+class QueueStretch(NamedTuple):
+    """A part of a queue of a cluster, by its offsets."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        queue = f"{self.topic}/{self.broker}:{self.queue_id}"
+        return f"{queue} from {self.start} up to {self.end}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +91,21 @@ class BackfillSettings:
         """Return how many bytes a chunk shall have."""
         return self.chunk_bytes or max(_LEAST_CHUNK_BYTES, cores * self.file_bytes)
 
+    def of_cluster(self) -> BackfillSettings:
+        """Return it, for a cluster.
+
+        Raises:
+            JobRefusedError: it needs the files of a store.
+        """
+        self.selection.of_cluster()
+        if self.scan == "commitlog":
+            reason = "is 'commitlog', which no broker gives to others; leave it out: queues are"
+            raise JobRefusedError("scan", f"{reason} read then")
+        if self.skip_damaged:
+            reason = "is about the files of a store; leave it out. Where a broker has damaged"
+            raise JobRefusedError("skip_damaged", f"{reason} ones, 'rocketpy store repair' helps")
+        return self
+
     def described(self) -> dict[str, Any]:
         """Return as JSON what the rows of the table are."""
         body = self.body.described() if self.body else None
@@ -112,18 +144,19 @@ def check_job_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillReport:
-    """What a run did. Offsets are bytes of the commit log."""
+    """What a run did. Of a folder, offsets are bytes of the commit log."""
 
     job: str
     table: str
     scan: str  # the way it went: commitlog or queues
-    start: int  # where this run began
-    position: int  # up to where the table holds the store now
+    start: int | None  # where this run began; None of a cluster: see queues
+    position: int | None  # up to where the table holds the store now; None of a cluster
     rows: int
     bad_rows: int  # whose body is not what it should be
-    size_bytes: int  # of the log that was gone through
+    size_bytes: int  # of the log that was gone through; of a cluster about those of its messages
     chunks: int
     compacted_files: int  # that are gone, in favour of larger ones
-    gaps: tuple[Stretch, ...]  # that retention had deleted before
+    gaps: tuple[Stretch | QueueStretch, ...]  # that retention had deleted before
     damaged: tuple[Stretch, ...]  # that were skipped
     seconds: float
+    queues: tuple[QueueStretch, ...] = ()  # of a cluster: where this run began and ended

@@ -28,12 +28,10 @@ from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.store.backend import StoreBackend
 from rocketpy.connector.topics import subscribed
-from rocketpy.spark_jobs.backfill.selection import BackfillSelection
+from rocketpy.spark_jobs.backfill.selection import CLOCK_SLACK_MS, BackfillSelection
 
 log = logging.getLogger(__name__)
 
-# A broker's clock may be set back; so messages are looked for this much around the times.
-CLOCK_SLACK_MS = 600_000
 _DISPATCH_LOOKS, _DISPATCH_PAUSE_S = 5, 0.05
 _SAMPLED_SIZES = 1_000
 _SAMPLED, _SAMPLE_BYTES = ("topic", "store_timestamp", "store_size"), 64 << 10

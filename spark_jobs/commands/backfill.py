@@ -1,4 +1,4 @@
-"""`rocketpy job backfill`: messages of a store into a Delta table."""
+"""`rocketpy job backfill`: messages of a store or of a cluster into a Delta table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rocketpy.broker_core.cli.completion import complete_topic
-from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.options import AsJson, StoreOrCluster, option
 from rocketpy.broker_core.cli.terminal import (
     Screen,
     count_text,
@@ -21,18 +21,20 @@ from rocketpy.broker_core.cli.terminal import (
     size_text,
 )
 from rocketpy.broker_core.store_path import is_uri
+from rocketpy.spark_jobs.commands.job_place import place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rocketpy.spark_jobs.backfill import BackfillReport, Estimate
+    from rocketpy.spark_jobs.job_cluster import JobCluster
 
-HELP = """Bring messages of a store into a Delta table, each once; again for more.
+HELP = """Bring messages of a store or a cluster into a Delta table, each once; again for more.
 
 The table knows how far it is: what a run that died, or was ended by Ctrl-C,
 left to do is done by the next one. It works on a dead broker's disk, with or
-without its consume queues, and while others write. Rows are partitioned by
-topic and day.
+without its consume queues, and while others write; and on a cluster, of which
+topics are named. Rows are partitioned by topic and day.
 
 [bold]Examples[/bold]
 
@@ -40,12 +42,13 @@ topic and day.
   rocketpy job backfill shop-store lake/orders --topic orders
   rocketpy job backfill shop-store lake/orders --since 2026-11-01 --compact
   rocketpy job backfill shop-store lake/paid --body json --schema 'id BIGINT'
+  rocketpy job backfill rocketmq://127.0.0.1:9876 lake/orders --topic orders
 
 [bold]Exit codes[/bold]: 0 copied, 2 it could not be done, 130 ended by Ctrl-C."""
 
 
 def backfill(
-    path: StorePath,
+    path: StoreOrCluster,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The folder of the Delta table.")],
     topic: Annotated[
         list[str] | None,
@@ -112,26 +115,36 @@ def backfill(
     if columns is not None:
         settings["columns"] = _columns(columns)
     target = table if catalog or is_uri(table) else Path(table)
-    _check(path, settings)
-    with job_spark(path, cores, delta=True) as spark:
+    place = place_of(path)
+    _check(place, settings)
+    with job_spark(place, cores, delta=True) as spark:
         settings["body"] = _body(body, schema, message, keep_body)  # Spark reads a DDL
         if dry_run:
-            _estimate(spark, path, target, settings, as_json=as_json)
+            _estimate(spark, place, target, settings, as_json=as_json)
         else:
-            _copy(spark, path, target, settings, as_json=as_json)
+            _copy(spark, place, target, settings, as_json=as_json)
 
 
-def _check(path: Path, settings: dict[str, Any]) -> None:
-    """Refuse a store, a topic or a time that cannot be, before Spark starts."""
+def _check(place: Path | JobCluster, settings: dict[str, Any]) -> None:
+    """Refuse a place, a topic or a time that cannot be, before Spark starts."""
     from rocketpy.spark_jobs.backfill.selection import BackfillSelection
+    from rocketpy.spark_jobs.backfill.settings import BackfillSettings
     from rocketpy.spark_jobs.backfill.store_log import StoreLog
+    from rocketpy.spark_jobs.backfill.topic_queues import TopicQueues
 
-    asked = {each.name: settings[each.name] for each in fields(BackfillSelection)}
-    StoreLog(str(path.absolute()), BackfillSelection(**asked)).close()
+    selection = BackfillSelection(
+        **{each.name: settings[each.name] for each in fields(BackfillSelection)}
+    )
+    if isinstance(place, Path):
+        StoreLog(str(place.absolute()), selection.of_folder()).close()
+        return
+    scan, skip_damaged = settings["scan"], settings["skip_damaged"]
+    BackfillSettings(selection=selection, scan=scan, skip_damaged=skip_damaged).of_cluster()
+    TopicQueues(place, selection).close()
 
 
 def _estimate(
-    spark: SparkSession, path: Path, table: str | Path, settings: Any, *, as_json: bool
+    spark: SparkSession, path: Path | JobCluster, table: str | Path, settings: Any, *, as_json: bool
 ) -> None:
     from rocketpy.spark_jobs.backfill import estimate
 
@@ -139,7 +152,7 @@ def _estimate(
 
 
 def _copy(
-    spark: SparkSession, path: Path, table: str | Path, settings: Any, *, as_json: bool
+    spark: SparkSession, path: Path | JobCluster, table: str | Path, settings: Any, *, as_json: bool
 ) -> None:
     from rocketpy.spark_jobs.backfill import backfill
 
@@ -226,10 +239,18 @@ def _show(report: BackfillReport, *, as_json: bool) -> None:
     if report.bad_rows:
         bad = count_text(report.bad_rows, "row")
         typer.echo(f"{bad} with a body that does not fit: see the column 'cause'")
-    for name, stretches in (("deleted by retention", report.gaps), ("damaged", report.damaged)):
-        for start, end in stretches:
-            typer.echo(f"not copied, {name}: the log from {start} up to {end}")
-    typer.echo(f"{report.table} holds the log up to {report.position}")
+    missing: tuple[tuple[str, tuple[Any, ...]], ...] = (
+        ("deleted by retention", report.gaps),
+        ("damaged", report.damaged),
+    )
+    for name, stretches in missing:
+        for stretch in stretches:
+            typer.echo(f"not copied, {name}: {stretch}")
+    if report.position is not None:
+        typer.echo(f"{report.table} holds the log up to {report.position}")
+        return
+    queues, ends = count_text(len(report.queues), "queue"), sum(each.end for each in report.queues)
+    typer.echo(f"{report.table} holds {queues} up to where they ended; offsets add up to {ends:,}")
 
 
 def _show_estimate(found: Estimate, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import typer
 from rocketpy.broker_core.cli.completion import complete_store
 from rocketpy.broker_core.cli.exits import FOUND
 from rocketpy.broker_core.cli.options import AsJson
-from rocketpy.broker_core.store_path import store_path
+from rocketpy.broker_core.cli.place import folder_for
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.doctor.findings import Finding
@@ -30,6 +30,10 @@ at Delta's JARs; and at a store's kind, lock, last stop, damage, clock and disk.
 
 [bold]Exit codes[/bold]: 0 no fault, 1 a fault was found."""
 
+_OF_CLUSTER = (
+    "run it where a broker keeps its store. 'rocketpy topic list' and 'rocketpy group lag' tell "
+    "whether the servers of a cluster answer"
+)
 _MARKS = {"ok": ("green", "ok"), "warning": ("yellow", "warning"), "fault": ("red", "FAULT")}
 
 
@@ -39,7 +43,7 @@ def doctor(
         typer.Argument(
             metavar="PATH",
             help="A store to look at as well.",
-            parser=store_path,
+            parser=folder_for("a look at files", _OF_CLUSTER),
             autocompletion=complete_store,
         ),
     ] = None,

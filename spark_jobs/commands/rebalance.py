@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rocketpy.broker_core.cli.completion import complete_group
-from rocketpy.broker_core.cli.connecting import access_given
 from rocketpy.broker_core.cli.options import StoreOrCluster, option
 from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
 from rocketpy.broker_core.rebalance.catalogue import parse_strategy
+from rocketpy.spark_jobs.commands.job_place import place_of
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.rebalance import GroupOutcome
@@ -62,20 +61,11 @@ def rebalance(
     if strategy is not None:
         parse_strategy(strategy)  # before Spark is started
     from rocketpy.spark_jobs import rebalance as job
-    from rocketpy.spark_jobs.quiet_start import job_spark, quiet_spark
+    from rocketpy.spark_jobs.quiet_start import job_spark
 
-    started = job_spark(path.at, cores) if isinstance(path.at, Path) else quiet_spark(cores)
-    access = access_given()
-    with started as spark, Console(stderr=True).status("dividing queues"):
-        outcomes = job.rebalance(
-            spark,
-            str(path),
-            groups=group,
-            strategy=strategy,
-            dry_run=dry_run,
-            credentials=access.credentials,
-            tls=access.tls,
-        )
+    place = place_of(path)
+    with job_spark(place, cores) as spark, Console(stderr=True).status("dividing queues"):
+        outcomes = job.rebalance(spark, place, groups=group, strategy=strategy, dry_run=dry_run)
     if as_json:
         for outcome in outcomes:
             print_json(asdict(outcome))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import typer
 
-from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.options import AsJson, folder_argument, option
 
 HELP = """Bring due messages of the delay levels to their topics, each once.
 
@@ -24,8 +25,14 @@ it; kill -9 does no harm.
 [bold]Exit codes[/bold]: 0 delivered, 2 it could not be done."""
 
 
+_BY_BROKERS = (
+    "the brokers of a cluster deliver delayed messages and retries by themselves: there is nothing "
+    "to do. 'rocketpy tail' on SCHEDULE_TOPIC_XXXX shows what waits"
+)
+
+
 def redeliver(
-    path: StorePath,
+    path: Annotated[Path, folder_argument("redelivery", _BY_BROKERS)],
     once: Annotated[bool, typer.Option("--once", help="Deliver what is due now, and end.")] = False,
     interval: Annotated[
         float,

@@ -15,29 +15,31 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from rocketpy.broker_core.cli.completion import complete_group, complete_topic
-from rocketpy.broker_core.cli.options import AsJson, StorePath, option
+from rocketpy.broker_core.cli.options import AsJson, StoreOrCluster, option
 from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
+from rocketpy.spark_jobs.commands.job_place import place_of
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.replay import ReplayResult
-    from rocketpy.spark_jobs.replay_run import ReplayProgress
+    from rocketpy.spark_jobs.replay_result import ReplayProgress
 
 HELP = """Bring dead letters of a group back to the topics they came from, each once.
 
 What was brought back before is left alone, also after a run that died: run it
-as often as you like.
+as often as you like. A cluster has no folder for the audit trail: name one.
 
 [bold]Examples[/bold]
 
   rocketpy job replay shop-store billing --dry-run
   rocketpy job replay shop-store billing --cause timeout
   rocketpy job replay shop-store billing --to orders-2 --rate 200
+  rocketpy job replay rocketmq://127.0.0.1:9876 billing --audit lake/replays
 
 [bold]Exit codes[/bold]: 0 brought back, 2 it could not be done."""
 
 
 def replay(
-    path: StorePath,
+    path: StoreOrCluster,
     group: Annotated[
         str,
         typer.Argument(
@@ -68,8 +70,9 @@ def replay(
     from rocketpy.spark_jobs.replay import check
     from rocketpy.spark_jobs.replay import replay as run
 
+    place = place_of(path)
     letters = DeadLetters(
-        path=path,
+        path=place,
         group=group,
         since=since,
         until=until,
@@ -80,7 +83,7 @@ def replay(
         cause_pattern=cause_pattern,
     )
     check(letters, to, limit, rate)  # before Spark starts
-    with job_spark(path, delta=True) as spark, _bar(dry_run) as progress:
+    with job_spark(place, delta=True) as spark, _bar(dry_run) as progress:
         result = run(
             spark,
             letters,

@@ -12,8 +12,9 @@ import typer
 
 from rocketpy.broker_core.cli.completion import complete_store, complete_topic
 from rocketpy.broker_core.cli.options import AsJson, option
+from rocketpy.broker_core.cli.place import folder_for
 from rocketpy.broker_core.cli.terminal import Screen, count_text, plain_table, print_json
-from rocketpy.broker_core.store_path import is_uri, store_path
+from rocketpy.broker_core.store_path import is_uri
 
 if TYPE_CHECKING:
     from rocketpy.spark_jobs.restore import RestoreReport
@@ -33,13 +34,20 @@ same command goes on where a run that died had been.
 [bold]Exit codes[/bold]: 0 restored, 2 it could not be done, 130 ended by Ctrl-C."""
 
 
+_TO_CLUSTER = (
+    "it notes each batch in the store's ledger. Write the rows with Spark instead: "
+    'df.write.format("rocketpy").option("namesrvAddr", …).option("topic", …), with txnAppId and '
+    "txnVersion each version is there once"
+)
+
+
 def restore(
     path: Annotated[
         Path,
         typer.Argument(
             metavar="PATH",
             help="The store; made if missing.",
-            parser=store_path,
+            parser=folder_for("a restore", _TO_CLUSTER),
             autocompletion=complete_store,
         ),
     ],
@@ -89,7 +97,7 @@ def restore(
 
 def _check(table: str, catalog: bool) -> None:
     """Refuse a folder that is no Delta table, before Spark starts."""
-    from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+    from rocketpy.spark_jobs.job_errors import JobRefusedError
 
     if not catalog and not is_uri(table) and not (Path(table) / "_delta_log").is_dir():
         raise JobRefusedError(table, "there is no such Delta table")

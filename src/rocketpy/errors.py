@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from rocketpy.connector.topics import BrokersUnreachableError, UnreachableError
     from rocketpy.spark_jobs.analytics.arguments import ArgumentError
     from rocketpy.spark_jobs.analytics.drawing import PlotError
-    from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+    from rocketpy.spark_jobs.job_errors import JobRefusedError
     from rocketpy.spark_jobs.quiet_start import SparkStartError
 
 __all__ = [
@@ -223,7 +223,7 @@ _HOMES = {
     "GroupTakenError": "rocketpy.broker_core.client.consuming.errors",
     "QueueNotHeldError": "rocketpy.broker_core.client.consuming.errors",
     "DataLossError": "rocketpy.connector.data_loss",
-    "JobRefusedError": "rocketpy.spark_jobs.backfill.errors",
+    "JobRefusedError": "rocketpy.spark_jobs.job_errors",
     "OffsetFormatError": "rocketpy.connector.offsets",
     "OptionError": "rocketpy.connector.options",
     "OutputModeError": "rocketpy.connector.sink",

@@ -1,4 +1,4 @@
-"""The driver that is killed: `python -m tests.spark_jobs.backfill_driver STORE TABLE SIZE`."""
+"""The driver that is killed: `python -m tests.spark_jobs.backfill_driver PLACE TABLE SIZE …`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 import rocketpy
 
 
-def main(store: str, table: str, chunk_bytes: str) -> None:
-    rocketpy.backfill(rocketpy.local_spark(2), store, table, chunk_bytes=int(chunk_bytes))
+def main(place: str, table: str, chunk_bytes: str, *topics: str) -> None:
+    spark = rocketpy.local_spark(2)
+    rocketpy.backfill(spark, place, table, chunk_bytes=int(chunk_bytes), topics=topics)
 
 
 if __name__ == "__main__":

@@ -285,6 +285,7 @@ def test_what_retention_deleted_between_runs_stops_the_job_or_is_told(
     spark: SparkSession, store: rocketpy.Store, clock: ManualClock, tmp_path: Path
 ) -> None:
     first = backfill(spark, store.path, tmp_path / "table", log_end=None)
+    assert first.position is not None
     send(store, clock, range(COUNT, 2 * COUNT))
     oldest = [
         file

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import rocketpy
 from rocketpy.broker_core.cli import app
 from rocketpy.spark_jobs import cli
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 pytestmark = pytest.mark.spark
 

@@ -15,11 +15,11 @@ import pytest
 import rocketpy
 from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.spark_jobs.backfill.chunks import chunks_by_log, chunks_by_queues
-from rocketpy.spark_jobs.backfill.errors import JobRefusedError
 from rocketpy.spark_jobs.backfill.estimate import counted, sampled
 from rocketpy.spark_jobs.backfill.selection import BackfillSelection
 from rocketpy.spark_jobs.backfill.settings import BackfillSettings, check_job_name
 from rocketpy.spark_jobs.backfill.store_log import StoreLog
+from rocketpy.spark_jobs.job_errors import JobRefusedError
 from rocketpy.spark_jobs.restore import RestoreSettings
 
 SMALL = rocketpy.StoreConfig(

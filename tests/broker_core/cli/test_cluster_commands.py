@@ -256,15 +256,20 @@ def test_a_message_to_a_topic_that_is_missing_is_not_sent(one: str, ask: Ask) ->
     assert f"did you mean 'orders'? Else make it with: rocketpy topic create {one} order" in said
 
 
-def test_a_tail_that_follows_ends_cleanly_by_ctrl_c(two: str, ask: Ask) -> None:
-    ask("topic", "create", two, "orders", "--queues", 2)
-    ask("send", two, "orders", "first")
-    with subprocess.Popen(
-        [*COMMAND, "tail", two, "orders", "-f", "--json"],
+def started(*words: str) -> subprocess.Popen[bytes]:
+    """Start `rocketpy …` as a process that ends by Ctrl-C."""
+    return subprocess.Popen(
+        [*COMMAND, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
+    )
+
+
+def test_a_tail_that_follows_ends_cleanly_by_ctrl_c(two: str, ask: Ask) -> None:
+    ask("topic", "create", two, "orders", "--queues", 2)
+    ask("send", two, "orders", "first")
+    with started("tail", two, "orders", "-f", "--json") as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["body"] == "first"
         ask("send", two, "orders", stdin="second\n" * 8)
@@ -273,3 +278,34 @@ def test_a_tail_that_follows_ends_cleanly_by_ctrl_c(two: str, ask: Ask) -> None:
         rest, errors = process.communicate(timeout=60)
     assert came == ["second"] * 8
     assert (process.returncode, rest, errors) == (130, b"", b"")
+
+
+def test_a_tail_and_a_watched_lag_go_on_when_a_broker_restarts(
+    one: str, one_broker: LocalBroker, ask: Ask
+) -> None:
+    ask("topic", "create", one, "orders", "--queues", 1)
+    ask("send", one, "orders", "first")
+    ask("group", "reset", one, "billing", "orders", "--to", "latest")
+    with (
+        started("tail", one, "orders", "-f", "--json") as tail,
+        started("group", "lag", one, "billing", "--watch", "--every", "0.1", "--json") as watch,
+    ):
+        assert tail.stdout is not None
+        assert watch.stdout is not None
+        assert json.loads(tail.stdout.readline())["body"] == "first"
+        assert json.loads(watch.stdout.readline())[0]["behind"] == 0
+        one_broker.stop_broker()
+        assert watch.stderr is not None
+        assert b"looking again: " in watch.stderr.readline()
+        one_broker.start_broker()
+        ask("send", one, "orders", "second")
+        assert json.loads(tail.stdout.readline())["body"] == "second"
+        while json.loads(watch.stdout.readline())[0]["behind"] != 1:
+            pass
+        for process in (tail, watch):
+            process.send_signal(signal.SIGINT)
+        _, tail_errors = tail.communicate(timeout=60)
+        _, watch_errors = watch.communicate(timeout=60)
+    assert (tail.returncode, tail_errors) == (130, b"")
+    assert watch.returncode == 130
+    assert b"Traceback" not in watch_errors

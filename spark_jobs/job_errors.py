@@ -1,4 +1,4 @@
-"""What a backfill or a restore refuses."""
+"""What jobs refuse."""
 
 from __future__ import annotations
 
