@@ -1,12 +1,12 @@
-"""Message bodies that the sender compressed: zlib, LZ4 frames, ZSTD frames."""
+"""Message bodies that the sender compressed: zlib, LZ4 frames, ZSTD frames.
+
+Few have LZ4 or ZSTD, so these are imported by the first message that does.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-
-import lz4.frame
-import zstandard
 
 from rocketpy.broker_core.codec.layout import COMPRESSION_MASK, SysFlag
 from rocketpy.broker_core.errors import RecordError
@@ -25,6 +25,8 @@ def _inflate_zlib(stored: bytes) -> bytes:
 
 
 def _inflate_lz4(stored: bytes) -> bytes:
+    import lz4.frame
+
     unpacker = lz4.frame.LZ4FrameDecompressor()
     body: bytes = unpacker.decompress(stored, max_length=MAX_BODY_BYTES)
     if not unpacker.eof:
@@ -32,7 +34,25 @@ def _inflate_lz4(stored: bytes) -> bytes:
     return body
 
 
+def _deflate_lz4(body: bytes) -> bytes:
+    import lz4.frame
+
+    stored: bytes = lz4.frame.compress(body)
+    return stored
+
+
 def _inflate_zstd(stored: bytes) -> bytes:
+    import zstandard
+
+    try:
+        return _unfolded_zstd(stored)
+    except zstandard.ZstdError as cause:
+        raise ValueError(str(cause)) from cause
+
+
+def _unfolded_zstd(stored: bytes) -> bytes:
+    import zstandard
+
     unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
     if zstandard.frame_content_size(stored) > MAX_BODY_BYTES:
         raise ValueError("the ZSTD frame unfolds to too much")
@@ -47,6 +67,12 @@ def _inflate_zstd(stored: bytes) -> bytes:
     return bytes(body)
 
 
+def _deflate_zstd(body: bytes) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor().compress(body)
+
+
 _INFLATE: dict[int, Callable[[bytes], bytes]] = {
     0: _inflate_zlib,  # clients before 5.0 name no codec
     SysFlag.ZLIB: _inflate_zlib,
@@ -55,8 +81,8 @@ _INFLATE: dict[int, Callable[[bytes], bytes]] = {
 }
 _DEFLATE: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "zlib": (SysFlag.ZLIB, lambda body: zlib.compress(body, ZLIB_LEVEL)),
-    "lz4": (SysFlag.LZ4, lz4.frame.compress),
-    "zstd": (SysFlag.ZSTD, lambda body: zstandard.ZstdCompressor().compress(body)),
+    "lz4": (SysFlag.LZ4, _deflate_lz4),
+    "zstd": (SysFlag.ZSTD, _deflate_zstd),
 }
 CODECS = tuple(_DEFLATE)
 
@@ -74,7 +100,7 @@ def inflate(stored: bytes, sys_flag: int) -> bytes:
         raise RecordError(0, f"unknown body compression in sysFlag {sys_flag:#x}")
     try:
         return inflate_one(stored)
-    except (zlib.error, zstandard.ZstdError, RuntimeError, ValueError) as cause:
+    except (zlib.error, RuntimeError, ValueError) as cause:
         raise RecordError(0, f"the compressed body cannot be unfolded: {cause}") from cause
 
 

@@ -167,10 +167,12 @@ def test_java_and_python_meet_in_a_namespace(sides: Sides) -> None:
         assert message["properties"]["INSTANCE_ID"] == "shop"
         with shop.listen("billing-py", {"orders": "*"}, handle):
             assert sides.java.send("shop/orders", "from-java") == "orders"
-            tries = [got.get(timeout=60) for _ in range(2)]
-            assert [each.topic for each in tries] == ["orders", "orders"]
-            assert tries[1].queue.topic == "%RETRY%billing-py"
-            assert tries[0].properties["INSTANCE_ID"] == "shop"
+            tries: list[ReceivedMessage] = []
+            while not any(each.body == b"from-java" and each.reconsume_times for each in tries):
+                tries.append(got.get(timeout=60))
+            assert {each.topic for each in tries} == {"orders"}
+            assert tries[-1].queue.topic == "%RETRY%billing-py"
+            assert tries[-1].properties["INSTANCE_ID"] == "shop"
         groups = {each.name for each in shop.admin.groups.all()}
         assert groups == {"billing-java", "billing-py"}
     topics = sides.tool.run(["topicList"]).split()

@@ -199,8 +199,9 @@ def test_connecting_imports_nothing_that_only_servers_and_tools_need(fresh: Loca
 import sys, rocketpy
 rocketpy.connect(address)
 ours = "rocketpy.broker_core."
-needless = {"tempfile", "shutil", f"{ours}net.server", f"{ours}net.tls", f"{ours}client.cluster",
-            f"{ours}protocol.requests.groups", f"{ours}protocol.requests.routes",
+needless = {"tempfile", "shutil", "lz4", "zstandard", f"{ours}net.server", f"{ours}net.tls",
+            f"{ours}client.cluster", f"{ours}protocol.requests.groups",
+            f"{ours}protocol.requests.routes",
             f"{ours}protocol.bodies.connections", f"{ours}metadata.topics"}
 print(sorted(needless & {*sys.modules}))
 """
