@@ -28,7 +28,8 @@ ANSWERS: dict[str, Answer] = {
     "hot_tags": analytics.hot_tags,
     "hot_keys": lambda spark, at: analytics.hot_keys(spark, at, 2, topics=["orders"]),
     "queue_skew": analytics.queue_skew,
-    "key_skew": lambda spark, at: analytics.key_skew(spark, at, "orders"),
+    # Of keys that as many messages have, any is the hottest.
+    "key_skew": lambda spark, at: analytics.key_skew(spark, at, "orders").drop("hottest_key"),
     "lag": lambda spark, at: analytics.lag(spark, at).drop("age_seconds", "bytes"),
     "backlog": lambda spark, at: analytics.backlog(spark, at, "billing", topic="orders"),
     "retries": analytics.retries,
@@ -66,7 +67,10 @@ def test_each_answer_is_that_of_the_brokers_folder(
     }
     folder = str(servers.store_path)
     for name, answer in ANSWERS.items():
-        found, expected = answer(spark, address), answer(spark, folder)
+        # A folder is not told which name its broker has.
+        found, expected = (
+            answer(spark, at).drop("broker", "largest_broker") for at in (address, folder)
+        )
         assert found.columns == expected.columns, name
         assert sorted(found.collect(), key=repr) == sorted(expected.collect(), key=repr), name
     analytics.record_lag(spark, address, str(tmp_path / "samples"))

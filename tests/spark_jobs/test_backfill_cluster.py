@@ -153,9 +153,9 @@ def test_a_run_that_dies_around_a_commit_doubles_and_misses_nothing(
     for after in (False, True):
         monkeypatch.setattr(ChunkCopy, "append", dying(after=after))
         with pytest.raises(InterruptedError):
-            backfill(spark, cluster, table, topics="orders", chunk_bytes=5000)
+            backfill(spark, cluster, table, topics="orders", chunk_bytes=2500)
     monkeypatch.undo()
-    left = backfill(spark, cluster, table, topics="orders", chunk_bytes=5000)
+    left = backfill(spark, cluster, table, topics="orders", chunk_bytes=2500)
     assert 0 < left.rows < 2 * COUNT
     assert_same(spark, table, cluster)
 
