@@ -234,7 +234,7 @@ def test_a_server_of_apache_that_takes_no_tls(apache: Protected) -> None:
 # --- Spark ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_spark_on_a_protected_cluster_says_what_is_refused_and_no_secret(
