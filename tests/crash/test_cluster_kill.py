@@ -27,11 +27,11 @@ import rocketpy
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.errors import RocketPyError
 
-pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1800)]
 
 BROKERS = ("broker-a", "broker-b")
-FEW_SEEDS, MANY_SEEDS = [1], range(2, 12)
-SHORT, LONG = 4, 12  # deaths of a run
+SEEDS = range(1, 12)
+DEATHS = 12  # of a run
 # A query fails if what it needs is away for too long, or its tasks die too often.
 ENDED, MOST_ENDS = "the driver had ended", 10
 
@@ -187,19 +187,17 @@ def _is_worker(pid: int) -> bool:
 def seeds() -> list[object]:
     if given := os.environ.get("ROCKETPY_SEED"):
         return [int(given)]
-    return [*FEW_SEEDS, *(pytest.param(seed, marks=pytest.mark.soak) for seed in MANY_SEEDS)]
+    return [*SEEDS]
 
 
 @pytest.mark.parametrize("seed", seeds())
-def test_each_row_is_in_table_and_topic_once_whatever_is_killed(
-    folder: Path, seed: int, is_soak: bool
-) -> None:
+def test_each_row_is_in_table_and_topic_once_whatever_is_killed(folder: Path, seed: int) -> None:
     with running(folder) as servers:
         place = {"namesrvAddr": servers.namesrv_addr}
         (folder / "cluster.json").write_text(json.dumps(place))
         storm = Storm(servers, seed)
         with Producer(servers.namesrv_addr) as producer:
-            storm.blow(LONG if is_soak else SHORT)
+            storm.blow(DEATHS)
         servers.wait()
         with driver(folder, "drain") as draining:
             draining.wait()

@@ -11,8 +11,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pyspark.errors import PySparkException, StreamingQueryException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
+import rocketpy
 
 ROWS = 20
 
@@ -20,17 +23,13 @@ ROWS = 20
 def session(folder: Path) -> SparkSession:
     """Return a Spark that says much, and keeps its events."""
     (folder / "events").mkdir()
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.eventLog.enabled", "true")
-        .config("spark.eventLog.compress", "false")
-        .config("spark.eventLog.rolling.enabled", "false")
-        .config("spark.eventLog.dir", str(folder / "events"))
+    spark = rocketpy.local_spark(
+        2,
+        spark_eventLog_enabled="true",
+        spark_eventLog_compress="false",
+        spark_eventLog_rolling_enabled="false",
+        spark_eventLog_dir=str(folder / "events"),
     )
-    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("INFO")
     return spark
 
@@ -70,7 +69,7 @@ class Job:
 def what_it_says(action: Callable[[], object]) -> str:
     try:
         action()
-    except (PySparkException, StreamingQueryException) as error:
+    except (PySparkException, Py4JJavaError) as error:
         return str(error)
     return "nothing"
 

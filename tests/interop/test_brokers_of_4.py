@@ -28,14 +28,17 @@ OTHERS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("files", "least_passed"), [(SOURCE, 39), ((*CLIENTS, *OTHERS), 20)])
+@pytest.mark.parametrize(
+    ("files", "least_passed"),
+    [(SOURCE, 39), pytest.param((*CLIENTS, *OTHERS), 20, marks=pytest.mark.soak)],
+)
 def test_what_holds_of_5_holds_of_4(files: tuple[str, ...], least_passed: int) -> None:
     enter = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     if not all(map(shutil.which, ("unshare", "ip"))) or subprocess.run([*enter, "true"]).returncode:
         assert not os.environ.get("CI"), "CI must be able to make network namespaces"
         pytest.skip("this machine makes no network namespaces (unshare -rn, ip)")
     install_4()  # while there is a network
-    words = ("-q", "-p", "no:cacheprovider", "-k", VERSION_4)
+    words = ("-q", "-p", "no:cacheprovider", "-k", VERSION_4, "-m", "not soak")
     command = [*enter, sys.executable, "-m", "pytest", *words, *files]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-2000:]

@@ -22,6 +22,7 @@ from rocketpy.broker_core.client.pulled import PullRequest
 from rocketpy.broker_core.client.range_reading import RangeReader
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.connector.cluster import queues as cluster_queues
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -97,10 +98,52 @@ def wait_for(
         time.sleep(0.05)
 
 
+class Reading:
+    """A stream without Spark, and what it has read."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self.query = Query({**orders.options, "maxRowsPerTrigger": 50})
+        self._rows: list[str] = []
+
+    def catch_up(self) -> None:
+        """Read until all that was sent is there, each message once."""
+
+        def rows() -> list[str]:
+            self._rows += texts(self.query.run())
+            return self._rows
+
+        wait_for(rows, self._orders.all())
+
+
 # --- slaves ---------------------------------------------------------------------------------------
 
 
 def test_a_stream_goes_on_with_slaves_and_masters_as_they_come_and_go(
+    apache: ReplicatedCluster, orders: Orders
+) -> None:
+    reading = Reading(orders)
+    reading.catch_up()
+    orders.send("a", 100)
+    apache.wait_for_slave(orders.queues["a"], len(orders.sent["a"]))
+    apache.brokers["a"][MASTER].kill()
+    reading.catch_up()  # a slave gave what its master cannot
+    orders.send("b", 40)
+    reading.catch_up()
+    reading.query.restart()
+    apache.brokers["b"][MASTER].kill()
+    apache.brokers["a"][MASTER].launch()
+    apache.brokers["a"][MASTER].wait()
+    apache.register()
+    orders.send("a")
+    reading.catch_up()
+    apache.start()
+    orders.send("b")
+    reading.catch_up()
+
+
+@pytest.mark.soak
+def test_sparks_stream_goes_on_with_slaves_and_masters_as_they_come_and_go(
     apache: ReplicatedCluster, orders: Orders, stream: Callable[..., Stream]
 ) -> None:
     table = stream(maxRowsPerTrigger="50")
@@ -234,6 +277,27 @@ def test_a_consumer_reads_from_a_slave_while_its_master_is_gone(
 
 
 def test_name_servers_die_one_by_one_and_come_back(
+    apache: ReplicatedCluster, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_queues, "_ROUTES_KEPT_S", 0.0)  # each look asks anew
+    reading = Reading(orders)
+    reading.catch_up()
+    for name_server in apache.name_servers:
+        name_server.kill()
+        orders.send("a")
+        orders.send("b")
+        reading.catch_up()
+    apache.name_servers[1].launch()
+    apache.name_servers[1].wait()
+    assert reading.query.run() == []  # it may know no broker yet; that says nothing of messages
+    apache.register()
+    orders.send("a")
+    orders.send("b")
+    reading.catch_up()
+
+
+@pytest.mark.soak
+def test_sparks_stream_goes_on_while_name_servers_die_one_by_one_and_come_back(
     apache: ReplicatedCluster, orders: Orders, stream: Callable[..., Stream]
 ) -> None:
     table = stream()
