@@ -85,13 +85,16 @@ def test_two_queries_that_are_members_share_the_queues_of_a_cluster(
         started = bodies.writeStream.option("checkpointLocation", str(tmp_path / name))
         return started.format("memory").queryName(f"read_by_{name}").start()
 
+    queries: list[StreamingQuery] = []
+
     def rows(name: str) -> list[str]:
+        assert [query.exception() for query in queries] == [None] * len(queries)
         return [row["body"] for row in spark.table(f"read_by_{name}").collect()]
 
-    queries = [start("a")]
-    wait_for(lambda: rows("a"), of(A, B))
-    queries.append(start("b"))
     try:
+        queries.append(start("a"))
+        wait_for(lambda: rows("a"), of(A, B))
+        queries.append(start("b"))
         while not rows("b"):  # it has a queue by now
             count = len(rows("a")) // 2
             for queue in (A, B):
@@ -100,7 +103,6 @@ def test_two_queries_that_are_members_share_the_queues_of_a_cluster(
     finally:
         for query in queries:
             query.stop()
-    assert all(query.exception() is None for query in queries)
 
 
 def test_a_stream_goes_on_at_its_checkpoint_and_commits_its_last_batch(
