@@ -16,7 +16,7 @@ import rocketpy
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 ROOT = Path(__file__).parents[3]
-FEW, MANY = 100_000, 10_000_000
+FEW, MANY = 50_000, 10_000_000
 # From the third tenth on: what is larger by then is there to stay, or grows with the messages.
 WARM = 3
 MOST_RATIO, MOST_BYTES = 1.25, 8 << 20
