@@ -1,8 +1,7 @@
 """The driver of an application on a cluster: reads and writes stores, and prints what it saw.
 
-`python -m tests.connector.cluster_job <master> <store> <checkpoint> <folder> <brokers> <stores>`:
-the store is one that all share; in the folder the driver makes one that the executors do not see;
-the brokers' name server is given, and the folder of their stores.
+`python -m tests.connector.cluster_job <master> <store> <checkpoint> <folder>`: the store is one
+that all share; in the folder the driver makes one that the executors do not see.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests import quick_spark
-from tests.connector import unshared_brokers, unshared_store
+from tests.connector import unshared_store
 
 import rocketpy
 
@@ -100,11 +99,10 @@ def use_shared(spark: SparkSession, path: str, checkpoint: str) -> dict[str, int
     return {"rows": count, "executors": len(list(executors.iterdir()))}
 
 
-def main(master: str, path: str, checkpoint: str, folder: str, brokers: str, stores: str) -> None:
+def main(master: str, path: str, checkpoint: str, folder: str) -> None:
     os.chdir(folder)  # the JVM and what it starts on this side follow
     spark = session(master)
     print(json.dumps(use_shared(spark, path, checkpoint)))
-    print(json.dumps(unshared_brokers.use(spark, brokers, stores, checkpoint + ".brokers")))
     if Path(unshared_store.PATH).parent.exists():  # on Linux
         print(json.dumps(unshared_store.use(spark)))
     spark.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from tests.connector.standalone_spark import Cluster, can_hide
+from tests.connector.standalone_spark import Cluster
 
 import rocketpy
-from rocketpy.broker_core.local import LocalBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -27,9 +25,7 @@ class Ran(NamedTuple):
 
     store: rocketpy.Store
     checkpoint: Path
-    brokers: LocalBroker
     shared: dict[str, Any]
-    by_brokers: dict[str, Any]
     unshared: dict[str, Any]
 
 
@@ -38,23 +34,16 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     """One application does all that is tried: a cluster is six JVMs, which take long to start."""
     folder = tmp_path_factory.mktemp("cluster")
     (folder / "driver").mkdir()
-    checkpoint, stores = folder / "checkpoint", folder / "stores-of-brokers"
-    topics = dict.fromkeys(("orders", "written", "copies"), 2)
-    with (
-        rocketpy.open(folder / "store") as store,
-        rocketpy.local_broker(stores, brokers=2, topics=topics) as brokers,
-    ):
+    checkpoint = folder / "checkpoint"
+    with rocketpy.open(folder / "store") as store:
         store.create_topic("orders", 4)
         bodies = pa.array([number.encode() for number in NUMBERS])
         store.append("orders", pa.table({"body": bodies, "keys": NUMBERS}))
-        for index in range(2):
-            with brokers.store(index) as part:
-                part.append("orders", pa.table({"body": bodies[index::2]}))
-        places = (store.path, checkpoint, folder / "driver", brokers.namesrv_addr, stores)
-        with Cluster(folder, workers=2, hidden=stores if can_hide() else None) as cluster:
+        places = (store.path, checkpoint, folder / "driver")
+        with Cluster(folder, workers=2) as cluster:
             printed = cluster.run("tests.connector.cluster_job", *map(str, places))
-        shared, by_brokers, unshared, *_ = [*map(json.loads, printed.splitlines()), {}]
-        yield Ran(store, checkpoint, brokers, shared, by_brokers, unshared)
+        shared, unshared, *_ = [*map(json.loads, printed.splitlines()), {}]
+        yield Ran(store, checkpoint, shared, unshared)
         assert list(store.verify()) == []
 
 
@@ -80,20 +69,6 @@ def test_a_store_that_is_not_shared_fails_at_once_and_says_so(ran: Ran) -> None:
         assert "/proc/self/cwd/store on " in words
         assert "driver and executors must share the folder" in words
     assert ran.unshared["topics"] == ["orders"]
-
-
-def test_machines_without_the_stores_read_and_write_through_brokers(ran: Ran) -> None:
-    assert ran.by_brokers["rows"] == ROWS
-    for topic in ("written", "copies"):
-        found: Counter[str] = Counter()
-        for index in range(2):
-            with ran.brokers.store(index) as part:
-                found += read(part, topic)
-        assert found == Counter(NUMBERS)
-    if not can_hide():
-        assert not os.environ.get("CI"), "CI must be able to make namespaces of mounts"
-        pytest.skip("this machine cannot hide folders (unshare -rm): the stores were in sight")
-    assert ran.by_brokers["found"] == []
 
 
 def read(store: rocketpy.Store, topic: str) -> Counter[str]:

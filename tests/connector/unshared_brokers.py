@@ -1,12 +1,18 @@
-"""Brokers whose stores no machine of the Spark cluster holds: all goes over the network."""
+"""Brokers whose stores no machine of the Spark cluster holds: all goes over the network.
+
+`python -m tests.connector.unshared_brokers <master> <name server> <stores> <checkpoint>`
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Row, SparkSession
+from tests.connector.cluster_job import session
 
 
 def names_in(folder: str) -> list[str]:
@@ -40,3 +46,13 @@ def use(spark: SparkSession, address: str, stores: str, checkpoint: str) -> dict
         "rows": sum(count for _, count in tasks),
         "found": [*names_in(stores), *(name for names, _ in tasks for name in names)],
     }
+
+
+def main(master: str, address: str, stores: str, checkpoint: str) -> None:
+    spark = session(master)
+    print(json.dumps(use(spark, address, stores, checkpoint)))
+    spark.stop()
+
+
+if __name__ == "__main__":  # so that what tasks run is not looked for on executors
+    main(*sys.argv[1:])
