@@ -15,7 +15,6 @@ from tests.broker_core.client.consuming.consumers import (
     until,
 )
 
-from rocketpy.broker_core.client.consuming import balancing
 from rocketpy.broker_core.client.consuming.opening import listen
 from rocketpy.broker_core.client.consuming.process_queue import BufferLimits
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
@@ -376,34 +375,6 @@ def test_a_broker_that_dies_and_comes_back_is_read_on(servers: LocalBroker) -> N
 
     asyncio.run(scenario())
     assert {*got} == {"1", "2", "3", "4"}
-
-
-def test_a_topic_that_comes_later_is_read(servers: LocalBroker) -> None:
-    got = Received()
-
-    async def scenario() -> None:
-        async with listening(servers, got):
-            await asyncio.to_thread(make_topic, servers)
-            send(servers, ["1"])
-            await until(lambda: got == ["1"])
-
-    asyncio.run(scenario())
-
-
-def test_queues_that_come_later_are_read_as_soon_as_their_route_is_known(
-    servers: LocalBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(balancing, "EVERY_S", 3600.0)
-    make_topic(servers, queues=1)
-    got = Received()
-
-    async def scenario() -> None:
-        async with listening(servers, got) as consumer:
-            await until(lambda: len(consumer.queues) == 4)  # two of them for retries
-            await asyncio.to_thread(make_topic, servers, queues=2)
-            await until(lambda: len(consumer.queues) == 6)
-
-    asyncio.run(scenario())
 
 
 def test_without_a_name_server_nothing_starts() -> None:
