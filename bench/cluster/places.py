@@ -13,6 +13,7 @@ from spark.writing import MAP
 from wire.sides import Side, running_sides
 
 from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.dispatching import wait_until_dispatched
 from rocketpy.broker_core.client.topics import ClusterTopics
 
 
@@ -38,6 +39,8 @@ class Place:
     def messages_of(self, topic: str) -> int:
         """Return how many messages a topic holds."""
         with Cluster(self.value) as cluster:
+            # Apache's brokers acknowledge what is in their log; queues follow.
+            wait_until_dispatched(cluster, cluster.masters(), timeout_s=60)
             return sum(each.messages for each in ClusterTopics(cluster).queues(topic))
 
 
