@@ -96,7 +96,7 @@ def has_only_loopback() -> bool:
 TESTED_VERSION = VERSION_4 if has_only_loopback() else VERSION
 
 
-def tested_broker(store: Path, *, settings: Mapping[str, Setting]) -> ApacheBroker:
+def broker_under_test(store: Path, *, settings: Mapping[str, Setting]) -> ApacheBroker:
     """Return a name server and a broker of the version that can be tried here."""
     if TESTED_VERSION == VERSION:
         return ApacheBroker(store, settings=settings)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from tests.interop.cluster_addresses import TESTED_VERSION, tested_broker
+from tests.interop.cluster_addresses import TESTED_VERSION, broker_under_test
 from tests.interop.installation import VERSION
 from tests.interop.java_peer import JavaPeer
 
@@ -45,7 +45,7 @@ class Sides(NamedTuple):
 @pytest.fixture(scope="module", params=[TESTED_VERSION])
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     folder = tmp_path_factory.mktemp("apache")
-    with tested_broker(folder / "store", settings=SETTINGS) as broker:
+    with broker_under_test(folder / "store", settings=SETTINGS) as broker:
         with Cluster(broker.namesrv_addr) as cluster:
             for topic in TOPICS:
                 ClusterTopics(cluster).create(topic, queues=2)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.apache import ApacheBroker, Setting
-from tests.interop.cluster_addresses import TESTED_VERSION, tested_broker
+from tests.interop.cluster_addresses import TESTED_VERSION, broker_under_test
 from tests.interop.sharing_consumer import SharingConsumer
 
 import rocketpy
@@ -52,7 +52,7 @@ class Received:
 @pytest.fixture(scope="module", params=[TESTED_VERSION])
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheBroker]:
     store = tmp_path_factory.mktemp("consumers") / "store"
-    with tested_broker(store, settings=SETTINGS) as broker:
+    with broker_under_test(store, settings=SETTINGS) as broker:
         yield broker
 
 

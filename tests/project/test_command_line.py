@@ -208,6 +208,7 @@ def job_lines() -> list[list[str]]:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("folder")
 def test_examples_of_each_job_run_and_print_json() -> None:
     pytest.importorskip("pyspark")
@@ -217,7 +218,7 @@ def test_examples_of_each_job_run_and_print_json() -> None:
         input=json.dumps(lines),
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         check=False,
     )
     told = [json.loads(line) for line in ended.stdout.splitlines()]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.connector.cluster.conftest import require_apache
 from tests.connector.cluster.sinks import MANY, Sink, TaskDied, batches, stored
-from tests.interop.cluster_addresses import TESTED_VERSION, tested_broker
+from tests.interop.cluster_addresses import TESTED_VERSION, broker_under_test
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.topics import ClusterTopics
@@ -26,7 +26,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     require_apache()
     folder = tmp_path_factory.mktemp("apache") / "store"
     settings = {"mappedFileSizeCommitLog": 16 << 20, "autoCreateTopicEnable": False}
-    with tested_broker(folder, settings=settings) as broker:
+    with broker_under_test(folder, settings=settings) as broker:
         yield broker
 
 
