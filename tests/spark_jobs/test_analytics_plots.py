@@ -58,8 +58,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "hot_tags": hot("tag"),
     "hot_keys": hot("key"),
     "key_skew": [
-        {"queue_id": 0, "messages": 5, "hottest_messages": 4},
-        {"queue_id": 1, "messages": 0, "hottest_messages": 0},
+        {"broker": "a", "queue_id": 0, "messages": 5, "hottest_messages": 4},
+        {"broker": "b", "queue_id": 0, "messages": 0, "hottest_messages": 0},
     ],
     "lag": [
         {"consumer_group": "g", "topic": "a", "messages": 5, "age_seconds": 90.0},
