@@ -134,18 +134,19 @@ def test_a_batch_that_is_partly_stored_is_refused_for_other_brokers(
 
 # --- a broker that goes away ----------------------------------------------------------------------
 
+with_two = pytest.mark.parametrize("running", [2], indirect=True)
+
 
 @pytest.fixture
 def two(broker: LocalBroker) -> Iterator[LocalBroker]:
     """Two brokers; all run at the end."""
-    if len(broker.brokers) < 2:
-        pytest.skip("with one broker there is no other")
     yield broker
     for number, each in enumerate(broker.brokers):
         if not each.is_running:
             broker.start_broker(number)
 
 
+@with_two
 def test_rows_of_a_broker_that_is_away_at_the_commit_are_not_left_out(
     two: LocalBroker, sink: StagedSink
 ) -> None:
@@ -159,6 +160,7 @@ def test_rows_of_a_broker_that_is_away_at_the_commit_are_not_left_out(
     assert sorted(sink.found()) == HUNDRED
 
 
+@with_two
 def test_a_batch_that_was_written_without_a_broker_is_known_when_it_is_back(
     two: LocalBroker, sink: StagedSink
 ) -> None:
@@ -169,6 +171,7 @@ def test_a_batch_that_was_written_without_a_broker_is_known_when_it_is_back(
     assert sorted(sink.found()) == HUNDRED
 
 
+@with_two
 def test_a_batch_does_not_go_elsewhere_while_a_broker_that_may_have_it_is_away(
     two: LocalBroker, sink: StagedSink
 ) -> None:
