@@ -6,7 +6,6 @@ that belong to a transaction or that are oddly written are taken apart and pass 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -50,11 +49,8 @@ _TAGS_FIRST, _TAGS_LATER = "TAGS\x01", "\x02TAGS\x01"
 _SPECIAL = DELAY, TRANSACTION_PREPARED, MSG_REGION, CHECKSUM, TRACE_ON, CLUSTER
 # A property string with one of these is looked at name by name: the name may also be the end of
 # another one, which only makes it slow. So is one with a name or a value too many.
-_ODD = re.compile(
-    "(?:TIMER_"
-    + "".join(f"|{re.escape(name)}\x01" for name in _SPECIAL)
-    + "|^[\x01\x02]|\x02[\x01\x02])"
-)
+_ODD = "TIMER_", *(f"{name}\x01" for name in _SPECIAL), "\x02\x01", "\x02\x02"
+_ODD_FIRST = "\x01", "\x02"
 _TIMES = TIMER_DELIVER_MS, TIMER_DELAY_MS, TIMER_DELAY_SEC
 _unique_keys = UniqueKeys()
 
@@ -208,7 +204,10 @@ class Incoming:
 
 def is_plain(text: str) -> bool:
     """Whether a property string can be stored as it is, with the broker's own after it."""
-    if _ODD.search(text) is not None:
+    for odd in _ODD:  # a third of the time of one pattern for all
+        if odd in text:
+            return False
+    if text.startswith(_ODD_FIRST):
         return False
     is_open = not text.endswith("\x02")  # the last one may lack its end
     return text.count("\x01") == text.count("\x02") + is_open

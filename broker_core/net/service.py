@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 Body = bytes | memoryview | Sequence[memoryview]
 _NO_FIELDS: Mapping[str, str] = {}
+_tuple = tuple.__new__  # makes a named tuple without a call in Python: for each request
 
 
 class Reply:
@@ -142,7 +143,7 @@ class Service:
         try:
             answer, header, blocks = handler
             request = command if header is None else header.decode(command.fields)
-            call = Call(connection, command)
+            call = _tuple(Call, (connection, command))
             if blocks:
                 loop = asyncio.get_running_loop()
                 result: Any = loop.run_in_executor(self._pool, answer, self._subject, request, call)

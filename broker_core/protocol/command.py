@@ -30,6 +30,7 @@ _FIXED = struct.Struct(">hBHii")  # code, language, version, opaque, flag
 _TEXT = struct.Struct(">i")
 _NAME = struct.Struct(">H")
 _TEXT_ONLY = frozenset({str})
+_LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # of numbers in a header
 
 
 class HeaderKind(IntEnum):
@@ -37,6 +38,9 @@ class HeaderKind(IntEnum):
 
     JSON = 0
     BINARY = 1
+
+
+_JSON, _BINARY = HeaderKind.JSON, HeaderKind.BINARY  # an attribute of an enum is slow to find
 
 
 class RemotingCommand:
@@ -57,7 +61,7 @@ class RemotingCommand:
         remark: str | None = None,
         language: str = "PYTHON",
         version: int = VERSION,
-        kind: HeaderKind = HeaderKind.JSON,
+        kind: HeaderKind = _JSON,
     ) -> None:
         self.code, self.fields, self.body = code, fields or {}, body
         self.opaque, self.flag, self.remark = opaque, flag, remark
@@ -108,9 +112,9 @@ def decode(frame: memoryview) -> RemotingCommand:
     if end > len(frame):
         raise FrameError(f"a header of {end - _WORD.size} bytes in a frame of {len(frame)}")
     header, body = frame[_WORD.size : end], frame[end:]
-    if kind == HeaderKind.JSON:
+    if kind == _JSON:
         return _from_json(header, body)
-    if kind == HeaderKind.BINARY:
+    if kind == _BINARY:
         return _from_binary(header, body)
     raise FrameError(f"a header of kind {kind}; there are 0, JSON, and 1, binary")
 
@@ -126,7 +130,7 @@ def encode_head(command: RemotingCommand, body_size: int) -> bytes:
     Raises:
         FrameError: the header is too long for a frame.
     """
-    header = _to_json(command) if command.kind == HeaderKind.JSON else _to_binary(command)
+    header = _to_json(command) if command.kind == _JSON else _to_binary(command)
     if len(header) > _LONGEST_HEADER:
         raise FrameError(f"a header of {len(header)} bytes; {_LONGEST_HEADER} are fine")
     word = _WORD.pack(command.kind << 24 | len(header))
@@ -145,10 +149,14 @@ def _from_json(header: memoryview, body: memoryview) -> RemotingCommand:
         raise FrameError("a header that is no JSON object")
     get: Callable[..., Any] = found.get
     code, opaque, flag, version = get("code"), get("opaque", 0), get("flag", 0), get("version", 0)
-    for name, number in (("code", code), ("opaque", opaque), ("flag", flag), ("version", version)):
-        if type(number) is not int or not -(1 << 31) <= number < 1 << 31:
-            what = f"whose {name!r} is {number!r:.40}"
-            raise FrameError(f"a header {what}, not a number of 32 bits")
+    if not (
+        type(code) is type(opaque) is type(flag) is type(version) is int
+        and _LEAST <= code <= _MOST
+        and _LEAST <= opaque <= _MOST
+        and _LEAST <= flag <= _MOST
+        and _LEAST <= version <= _MOST
+    ):
+        raise _no_number(code=code, opaque=opaque, flag=flag, version=version)
     fields, remark, language = get("extFields"), get("remark"), get("language")
     if type(fields) is not dict or not _TEXT_ONLY.issuperset(map(type, fields.values())):
         fields = _texts(fields)
@@ -162,6 +170,16 @@ def _from_json(header: memoryview, body: memoryview) -> RemotingCommand:
         language=language if type(language) is str else "OTHER",
         version=version,
     )
+
+
+def _no_number(**found: Any) -> FrameError:
+    """Return the error of a header in which one of these is no number of 32 bits."""
+    name, number = next(
+        (name, number)
+        for name, number in found.items()
+        if type(number) is not int or not _LEAST <= number <= _MOST
+    )
+    return FrameError(f"a header whose {name!r} is {number!r:.40}, not a number of 32 bits")
 
 
 def _texts(found: Any) -> dict[str, str]:
@@ -220,7 +238,7 @@ def _from_binary(header: memoryview, body: memoryview) -> RemotingCommand:
         remark=remark or None,
         language=LANGUAGES[language if language < len(LANGUAGES) else _OTHER],
         version=version,
-        kind=HeaderKind.BINARY,
+        kind=_BINARY,
     )
 
 

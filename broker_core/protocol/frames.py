@@ -14,6 +14,7 @@ from rocketpy.broker_core.protocol.errors import FrameError
 LENGTH = struct.Struct(">i")
 MOST_BYTES = 16 << 20  # as Apache's decoder
 _LEAST_BYTES = 4  # the word with kind and length of the header
+_length_at = LENGTH.unpack_from
 
 
 class FrameReader:
@@ -29,28 +30,27 @@ class FrameReader:
         """Return the frames that are whole with these bytes, each without its length."""
         if self.failure is not None:
             return []
-        whole: bytes | bytearray = data
         if self._kept:
             self._kept += data
             if len(self._kept) < self._wanted:  # to look each time would take long
                 return []
-            whole = self._kept
-        view, at, frames = memoryview(whole).toreadonly(), 0, list[memoryview]()
-        while True:
-            self._wanted = LENGTH.size
-            if len(whole) - at < LENGTH.size:
-                break
-            (length,) = LENGTH.unpack_from(whole, at)
+            view = memoryview(self._kept).toreadonly()
+        else:
+            view = memoryview(data)  # the usual case: it begins with a frame
+        at, size, frames = 0, len(view), list[memoryview]()
+        self._wanted = LENGTH.size
+        while size - at >= LENGTH.size:
+            (length,) = _length_at(view, at)
             if not _LEAST_BYTES <= length <= self._most_bytes:
                 reason = f"a frame of {length} bytes; {_LEAST_BYTES} to {self._most_bytes} are fine"
                 self.failure = FrameError(reason)
                 self._kept = bytearray()
                 return frames
-            end = at + LENGTH.size + length
-            if end > len(whole):
+            start = at + LENGTH.size
+            if length > size - start:
                 self._wanted = LENGTH.size + length
                 break
-            frames.append(view[at + LENGTH.size : end])
-            at = end
-        self._kept = bytearray(view[at:])
+            at = start + length
+            frames.append(view[start:at])
+        self._kept = bytearray(view[at:]) if at < size else bytearray()
         return frames
