@@ -54,8 +54,7 @@ class Appender:
         self._waiting: list[Storing] = []
         self._since_s: list[float] = []  # when those came that wait behind a thread
         self._is_due = self._is_busy = False
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._idle: asyncio.Future[None] | None = None  # if somebody waits for it
         self.thread_id = 0  # of the thread that appends now
 
     def put(self, drafts: Sequence[Draft], storing: Storing) -> None:
@@ -73,7 +72,6 @@ class Appender:
             self._since_s.append(self._loop.time())
         elif not self._is_due:
             self._is_due = True
-            self._idle.clear()
             self._loop.call_soon(self._turn)
 
     async def store(self, drafts: Sequence[Draft]) -> Sequence[PlacedOne]:
@@ -86,7 +84,10 @@ class Appender:
 
     async def drained(self) -> None:
         """Return when all that was put has been stored or refused."""
-        await self._idle.wait()
+        while self._is_due or self._is_busy:
+            if self._idle is None:
+                self._idle = self._loop.create_future()
+            await asyncio.shield(self._idle)
 
     def _turn(self) -> None:
         self._is_due = False
@@ -102,7 +103,7 @@ class Appender:
             self._in_thread(drafts, waiting, one_by_one=True)
         else:
             self._finish(drafts, waiting, placed)
-            self._idle.set()
+            self._tell_idle()
         finally:
             self.thread_id = 0
 
@@ -157,7 +158,12 @@ class Appender:
         if self._waiting:
             self._turn()
         else:
-            self._idle.set()
+            self._tell_idle()
+
+    def _tell_idle(self) -> None:
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            idle.set_result(None)
 
     def _patience_s(self) -> float | None:
         """Return how long a send waits for another who has the lock; None leaves it to the store.
@@ -199,7 +205,9 @@ class Appender:
         for connection in {storing.connection for storing in waiting}:
             if connection is not None:
                 connection.flush()
-        self._broker.waiting_pulls.arrived({draft.queue for draft in drafts})
+        pulls = self._broker.waiting_pulls
+        if pulls.is_any:
+            pulls.arrived({draft.queue for draft in drafts})
 
 
 class _Awaited:

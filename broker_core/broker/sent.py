@@ -18,7 +18,7 @@ from rocketpy.broker_core.errors import DiskFullError, MessageRefusedError
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply, failure
 from rocketpy.broker_core.property_names import MSG_REGION, TRACE_ON
 from rocketpy.broker_core.protocol.codes import ResponseCode
-from rocketpy.broker_core.protocol.command import VERSION, HeaderKind, RemotingCommand
+from rocketpy.broker_core.protocol.command import ONEWAY, VERSION, HeaderKind, RemotingCommand
 from rocketpy.broker_core.protocol.requests.sending import SendMessageAnswer
 from rocketpy.broker_core.storage.appends import PlacedOne
 
@@ -30,6 +30,7 @@ _ANSWER = (
     b'"transactionId":%%b},"flag":1,"language":"PYTHON","opaque":%%d,'
     b'"serializeTypeCurrentRPC":"JSON","version":%d}' % VERSION
 )
+_JSON = HeaderKind.JSON  # an attribute of an enum is slow to find
 _DISK_FULL = (
     "service not available now. It may be caused by one of the following reasons: "
     "the broker's disk is full"
@@ -57,9 +58,9 @@ class SentOne:
     def stored(self, placed: Sequence[PlacedOne]) -> None:
         """Answer where it is: now, or when it is durable."""
         broker, command = self._broker, self._command
-        topic = self._admitted.draft.queue[0]
-        broker.stats.sent(topic, 1, self._admitted.draft.size)
-        if command.is_oneway:
+        draft = self._admitted.draft
+        broker.stats.sent(draft.queue[0], 1, draft.size)
+        if command.flag & ONEWAY:
             return
         if broker.settings.is_sync_flush and waits(command.fields.get("i", "")):
             broker.durability.wait(lambda is_durable: self._answer_later(placed[0], is_durable))
@@ -76,7 +77,7 @@ class SentOne:
 
     def _answer(self, placed: PlacedOne, is_durable: bool) -> None:
         broker, command, admitted = self._broker, self._command, self._admitted
-        if is_durable and command.kind == HeaderKind.JSON and admitted.recall_handle is None:
+        if is_durable and command.kind == _JSON and admitted.recall_handle is None:
             header = _ANSWER % (
                 broker.answer_fields,
                 broker.id_prefix,

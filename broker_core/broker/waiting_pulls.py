@@ -49,6 +49,11 @@ class WaitingPulls:
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
+    @property
+    def is_any(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
+
     def hold(self, pull: WaitingPull) -> None:
         """Keep a pull until something comes."""
         delay_s = max(pull.deadline_s - self._loop.time(), 0.0)
@@ -57,11 +62,8 @@ class WaitingPulls:
 
     def arrived(self, queues: Iterable[QueueKey]) -> None:
         """Wake those who wait for queues that have new messages."""
-        waiting = self._waiting
-        if not waiting:
-            return
         for queue in queues:
-            for pull in waiting.pop(queue, ()):
+            for pull in self._waiting.pop(queue, ()):
                 self._wake(pull)
 
     def stop(self) -> None:

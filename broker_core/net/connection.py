@@ -18,6 +18,7 @@ from rocketpy.broker_core.message import NO_HOST, Host
 from rocketpy.broker_core.net.service import Body, Handle
 from rocketpy.broker_core.protocol.command import (
     ONEWAY,
+    RESPONSE,
     RemotingCommand,
     decode,
     encode_head,
@@ -95,7 +96,7 @@ class Connection(asyncio.Protocol):
         try:
             for frame in self._frames.receive(data):
                 command = decode(frame)
-                if command.is_response:
+                if command.flag & RESPONSE:
                     self._take_answer(command)
                 elif self._service is not None:
                     self._service.handle(self, command)

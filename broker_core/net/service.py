@@ -151,7 +151,9 @@ class Service:
                 result = answer(self._subject, request, call)
         except Exception as cause:
             return self.answer(connection, command, failure(command, cause))
-        if result is None or isinstance(result, Reply):
+        if result is None:  # it is answered by others, or not at all
+            return None
+        if isinstance(result, Reply):
             return self.answer(connection, command, result)
         future = asyncio.ensure_future(result)
         connection.keep(future)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from rocketpy.broker_core.storage.tail import TailFile
@@ -69,7 +70,10 @@ class Growth:
             forget()
 
     def _watch(self, stop: threading.Event) -> None:
-        while not stop.wait(_LOOK_EVERY_S):
+        while True:
+            time.sleep(_LOOK_EVERY_S)  # stop.wait() would take longer than the look
+            if stop.is_set():
+                return
             end = self._end_now()
             if end != self._end:
                 self.tell(end)

@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.broker.incoming import Admitted, IncomingMessage
+from rocketpy.broker_core.broker.incoming import IncomingMessage
 from rocketpy.broker_core.broker.sent import SentBatch, SentOne, refusal
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNameError
 from rocketpy.broker_core.metadata.names import (
@@ -100,7 +100,10 @@ def _store_one(broker: Broker, command: RemotingCommand, call: Call, config: Top
     message.queue_id = queue_id = _checked_queue(broker, config, message.queue_id, call)
     if is_retry_topic(config.name):
         broker.retries.redirect(message, fields.get("l"))
-    admitted = _admit(broker, message, connection.packed_peer)
+    try:
+        admitted = broker.incoming.admit(message, connection.packed_peer)
+    except MessageRefusedError as cause:
+        raise refusal(cause) from cause
     sent = SentOne(broker, command, call, queue_id, admitted)
     broker.appender.put((admitted.draft,), sent)
 
@@ -119,13 +122,6 @@ def _store_batch(broker: Broker, command: RemotingCommand, call: Call, config: T
         raise refusal(cause) from cause
     sent = SentBatch(broker, command, call, queue_id, drafts)
     broker.appender.put(drafts, sent)
-
-
-def _admit(broker: Broker, message: IncomingMessage, born_host: bytes) -> Admitted:
-    try:
-        return broker.incoming.admit(message, born_host)
-    except MessageRefusedError as cause:
-        raise refusal(cause) from cause
 
 
 def _checked_queue(broker: Broker, config: TopicConfig, queue_id: int, call: Call) -> int:
