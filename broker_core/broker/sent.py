@@ -1,6 +1,6 @@
 """Sends that wait for their storing, and the answers to them.
 
-The answer to a single message is put together from bytes: it is the most frequent one of all.
+The usual answers are put together from bytes: no others are as frequent.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from rocketpy.broker_core.storage.appends import PlacedOne
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
 
-_ANSWER = (
-    b'{"code":0,"extFields":{%%b,"msgId":"%%b%%016X","queueId":"%%d","queueOffset":"%%d",'
-    b'"transactionId":%%b},"flag":1,"language":"PYTHON","opaque":%%d,'
-    b'"serializeTypeCurrentRPC":"JSON","version":%d}' % VERSION
+_WHERE = b'{"code":0,"extFields":{%%b,"msgId":"%s","queueId":"%%d","queueOffset":"%%d"'
+_END = (
+    b'},"flag":1,"language":"PYTHON","opaque":%%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
+    % VERSION
 )
+_ANSWER = _WHERE % b"%b%016X" + b',"transactionId":%b' + _END
+_BATCH_ANSWER = _WHERE % b"%b" + _END
 _JSON = HeaderKind.JSON  # an attribute of an enum is slow to find
 _DISK_FULL = (
     "service not available now. It may be caused by one of the following reasons: "
@@ -87,9 +89,7 @@ class SentOne:
                 orjson.dumps(admitted.unique_key),
                 command.opaque,
             )
-            size = len(header)
-            head = (size + 4).to_bytes(4, "big") + size.to_bytes(4, "big")
-            self.connection.add(head + header)
+            self.connection.add(_frame(header))
             return
         answer = SendMessageAnswer(
             msg_id=message_id(broker, placed.physical_offset),
@@ -123,22 +123,40 @@ class SentBatch:
         broker.stats.sent(self._drafts[0].queue[0], count, size)
         if self._command.is_oneway:
             return
-        ids = [
+        ids = b",".join(
             message_ids(broker, draft.starts + first.physical_offset)
             for draft, first in zip(self._drafts, placed, strict=True)
-        ]
-        answer = SendMessageAnswer(
-            msg_id=",".join(ids), queue_id=self._queue_id, queue_offset=placed[0].queue_offset
         )
+        queue_offset = placed[0].queue_offset
         if broker.settings.is_sync_flush and waits(self._command.fields.get("i", "")):
-            call = self._call
-            broker.durability.wait(lambda durable: answer_stored(broker, call, answer, durable))
+            broker.durability.wait(lambda durable: self._answer_later(ids, queue_offset, durable))
         else:
-            answer_stored(broker, self._call, answer, True)
+            self._answer(ids, queue_offset, True)
+
+    def _answer_later(self, ids: bytes, queue_offset: int, is_durable: bool) -> None:
+        self._answer(ids, queue_offset, is_durable)
+        self.connection.write_parts()  # nobody else sees to it that this is sent
 
     def failed(self, cause: Exception) -> None:
         """Answer why nothing was stored."""
         answer_failure(self._broker, self._call, cause)
+
+    def _answer(self, ids: bytes, queue_offset: int, is_durable: bool) -> None:
+        broker, command = self._broker, self._command
+        if is_durable and command.kind == _JSON:
+            fields = broker.answer_fields, ids, self._queue_id, queue_offset
+            self.connection.add(_frame(_BATCH_ANSWER % (*fields, command.opaque)))
+            return
+        answer = SendMessageAnswer(
+            msg_id=ids.decode(), queue_id=self._queue_id, queue_offset=queue_offset
+        )
+        answer_stored(broker, self._call, answer, is_durable)
+
+
+def _frame(header: bytes) -> bytes:
+    """Return the frame of a JSON header without a body."""
+    size = len(header)
+    return (size + 4).to_bytes(4, "big") + size.to_bytes(4, "big") + header
 
 
 def waits(properties: str) -> bool:
@@ -151,14 +169,14 @@ def message_id(broker: Broker, physical_offset: int) -> str:
     return f"{broker.id_prefix.decode()}{physical_offset:016X}"
 
 
-def message_ids(broker: Broker, physical_offsets: Ints) -> str:
+def message_ids(broker: Broker, physical_offsets: Ints) -> bytes:
     """Return the ids of many messages, with commas between them: each as message_id()."""
     digits = physical_offsets.astype(">i8").tobytes().hex().upper().encode()
     rows = np.empty((len(physical_offsets), len(broker.id_prefix) + 17), np.uint8)
     rows[:, : len(broker.id_prefix)] = np.frombuffer(broker.id_prefix, np.uint8)
     rows[:, -17:-1] = np.frombuffer(digits, np.uint8).reshape(-1, 16)
     rows[:, -1] = ord(",")
-    return rows.tobytes()[:-1].decode()
+    return rows.tobytes()[:-1]
 
 
 def answer_stored(broker: Broker, call: Call, answer: SendMessageAnswer, is_durable: bool) -> None:

@@ -184,24 +184,34 @@ def drafted_batch(
 
 def _pieces(batch: BatchColumns, topic: str, most_bytes: int) -> list[slice]:
     """Return which messages go into one draft: all, unless they are too many for a file."""
-    sizes = batch.properties_ends - batch.body_starts + (len(topic.encode()) + _MOST_AROUND)
+    around = len(topic.encode()) + _MOST_AROUND
+    if len(batch.data) + batch.size * around < most_bytes:  # the usual case
+        return [slice(0, batch.size)]
+    sizes = batch.properties_ends - batch.body_starts + around
     cuts = (np.flatnonzero(np.diff(np.cumsum(sizes) // most_bytes)) + 1).tolist()
     return [slice(*bounds) for bounds in pairwise([0, *cuts, batch.size])]
 
 
 def _tag_codes_in(texts: Sequence[bytes]) -> Ints:
     """Return the tag code of each message, by its property string."""
-    codes = []
-    for text in texts:
-        start = text.rfind(_TAGS)  # of a name that comes twice the last one counts
-        if start < 0:
-            codes.append(0)
-        elif not start or text[start - 1] == PROPERTY_SEPARATOR:
-            start += len(_TAGS)
-            codes.append(_tag_code(text[start : text.index(_CLOSED, start)]))
-        else:  # the end of another name
-            codes.append(_tag_code(split_properties(text).get(TAGS, "").encode()))
-    return np.array(codes, np.int64)
+    first = texts[0]
+    start = first.rfind(_TAGS)
+    if start > 0 and first[start - 1] == PROPERTY_SEPARATOR:
+        shared = first[start - 1 :]  # most batches have one tag, and nothing of their own after it
+        if all([text.endswith(shared) for text in texts]):
+            return np.full(len(texts), _tag_code_in(first), np.int64)
+    return np.array([_tag_code_in(text) for text in texts], np.int64)
+
+
+def _tag_code_in(text: bytes) -> int:
+    start = text.rfind(_TAGS)  # of a name that comes twice the last one counts
+    if start < 0:
+        return 0
+    if not start or text[start - 1] == PROPERTY_SEPARATOR:
+        start += len(_TAGS)
+        return _tag_code(text[start : text.index(_CLOSED, start)])
+    # It is the end of another name.
+    return _tag_code(split_properties(text).get(TAGS, "").encode())
 
 
 @lru_cache(maxsize=4096)

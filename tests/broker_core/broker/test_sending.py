@@ -175,6 +175,27 @@ def test_a_client_that_asks_in_binary_is_answered_in_binary(serve: Serve) -> Non
     serve(scenario)
 
 
+def test_answers_to_a_batch_say_the_same_in_both_kinds_of_header(serve: Serve) -> None:
+    async def scenario(asking: Asking) -> None:
+        fields = {name: str(value) for name, value in send_fields("orders", e=2, m="true").items()}
+        body = join_batch([(0, b"a", b""), (0, b"b", b"")])
+        answers = [
+            await asking._caller.ask(
+                asking.address,
+                RemotingCommand(RequestCode.SEND_MESSAGE_V2, fields, body, kind=kind),
+            )
+            for kind in HeaderKind
+        ]
+        ids = [message.msg_id for message in stored(asking, "orders", 2)]
+        for answer, kind, first in zip(answers, HeaderKind, (0, 2), strict=True):
+            assert (answer.kind, answer.code) == (kind, 0)
+            where = {"queueId": "2", "queueOffset": str(first)}
+            where |= {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+            assert answer.fields == {"msgId": ",".join(ids[first : first + 2]), **where}
+
+    serve(scenario)
+
+
 def test_the_old_header_with_names_in_full_is_taken(serve: Serve) -> None:
     async def scenario(asking: Asking) -> None:
         fields = {

@@ -104,6 +104,34 @@ def test_the_tag_of_a_batched_message_is_that_of_its_properties(
     assert draft.tag_codes.tolist() == [0, string_hash(tag) if tag else 0]
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (b"U\x011\x02TAGS\x01a\x02", b"U\x012\x02TAGS\x01a\x02"),
+        (b"U\x011\x02TAGS\x01a\x02", b"U\x012\x02TAGS\x01b\x02"),
+        (b"U\x011\x02TAGS\x01a\x02K\x01v", b"U\x012\x02TAGS\x01a\x02K\x01v"),
+        (b"U\x011\x02TAGS\x01a\x02K\x01v", b"U\x012\x02TAGS\x01b\x02K\x01v"),
+        (b"U\x011\x02TAGS\x01a\x02", b"TAGS\x01b\x02U\x012\x02TAGS\x01a\x02"),
+        (b"U\x011\x02TAGS\x01a\x02", b"U\x012\x02TAGS\x01a\x02TAGS\x01b\x02"),
+        (b"U\x011\x02TAGS\x01a\x02", b"U\x012\x02MYTAGS\x01a\x02"),
+        (b"MYTAGS\x01a\x02", b"TAGS\x01b\x02MYTAGS\x01a\x02"),
+        (b"K\x01v\x02", b"TAGS\x01b\x02K\x01v\x02"),
+        (b"\x02K\x01v\x02", b"TAGS\x01b\x02K\x01v\x02"),
+    ],
+)
+def test_messages_of_a_batch_have_the_tags_that_they_have_alone(texts: tuple[bytes, bytes]) -> None:
+    config = StoreConfig()
+    host = config.store_host.packed()
+    shared: dict[str, Any] = {"born_ms": 7, "sys_flag": 0, "born_host": host, "store_host": host}
+
+    def codes(*texts: bytes) -> list[int]:
+        batch = columns([(0, b"a", text) for text in texts])
+        (draft,) = drafted_batch("t", 0, batch, config, **shared)
+        return [int(code) for code in draft.tag_codes]
+
+    assert codes(*texts) == [code for text in texts for code in codes(text)]
+
+
 def test_a_batched_message_beyond_a_limit_is_refused() -> None:
     config = StoreConfig(max_message_size=100)
     host = config.store_host.packed()
