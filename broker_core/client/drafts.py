@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 from rocketpy.broker_core.codec.compression import deflate
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.intake.single import message_properties
+from rocketpy.broker_core.intake.single import message_properties, unique_keys
 from rocketpy.broker_core.message import join_properties
 from rocketpy.broker_core.property_names import DELAY, TIMER_DELAY_MS, TIMER_DELIVER_MS, UNIQ_KEY
 from rocketpy.broker_core.protocol.bodies.batches import join_batch
 
 MOST_PROPERTIES_BYTES = 32_767
 _BATCH_HEAD_BYTES = 22  # of a message in a batch, besides its body and its properties
-_NONE: Mapping[str, str] = {}
+NO_PROPERTIES: Mapping[str, str] = {}
+_KEY_PROPERTY = join_properties({UNIQ_KEY: "%b"})
+_tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
 
 
 class MessageDraft(NamedTuple):
@@ -31,7 +33,7 @@ class MessageDraft(NamedTuple):
     body: bytes
     tags: str | None = None
     keys: str | Sequence[str] = ()
-    properties: Mapping[str, str] = _NONE
+    properties: Mapping[str, str] = NO_PROPERTIES
     queue_id: int | None = None
     sharding_key: str | None = None
     flag: int = 0
@@ -45,13 +47,15 @@ class MessageDraft(NamedTuple):
         """Whether it is to be delivered later."""
         return bool(self.delay_level) or self.deliver_at_ms is not None or self.delay_ms is not None
 
-    def all_properties(self) -> dict[str, str]:
-        """Return its properties, with a new unique key if it has none.
+    def all_properties(self, uniq_key: str) -> dict[str, str]:
+        """Return its properties, with this unique key if it has none.
 
         Raises:
             MessageRefusedError: they cannot be sent.
         """
-        named = message_properties(self.tags, self.keys, self.properties, self.sharding_key)
+        named = message_properties(
+            self.tags, self.keys, self.properties, self.sharding_key, uniq_key
+        )
         if self.is_waiting:
             named.update(self._delay())
         return named
@@ -74,6 +78,14 @@ class MessageDraft(NamedTuple):
         return {name: str(value) for name, value in named.values()}
 
 
+_BODY_ONLY = MessageDraft(b"")[1:]
+
+
+def draft_of(body: bytes) -> MessageDraft:
+    """Return a message that says nothing but its body."""
+    return _tuple(MessageDraft, (body, *_BODY_ONLY))
+
+
 class WrittenMessage(NamedTuple):
     """A message as its bytes go out; `batch_bytes` is how much of a batch it takes."""
 
@@ -83,13 +95,16 @@ class WrittenMessage(NamedTuple):
     batch_bytes: int
 
     @classmethod
-    def of(cls, draft: MessageDraft, most_bytes: int) -> WrittenMessage:
-        """Write a message.
+    def of(cls, draft: MessageDraft, most_bytes: int, new_key: str | None = None) -> WrittenMessage:
+        """Write a message; one without a unique key gets a new one, or `new_key`.
 
         Raises:
             MessageRefusedError: it is too large, or its properties cannot be sent.
         """
-        named = draft.all_properties()
+        new_key = new_key or unique_keys.next()
+        if draft[1:] == _BODY_ONLY and 0 < len(draft[0]) <= most_bytes:  # most are so
+            return _with_key(draft, new_key)
+        named = draft.all_properties(new_key)
         properties = join_properties(named)
         if len(properties) > MOST_PROPERTIES_BYTES:
             raise MessageRefusedError(
@@ -107,6 +122,16 @@ class WrittenMessage(NamedTuple):
         size = _BATCH_HEAD_BYTES + len(draft.body) + len(properties)
         return cls(draft, named[UNIQ_KEY], properties, size)
 
+    @classmethod
+    def of_all(cls, drafts: Sequence[MessageDraft], most_bytes: int) -> list[WrittenMessage]:
+        """Write messages as of() does each, for less.
+
+        Raises:
+            MessageRefusedError: one is too large, or its properties cannot be sent.
+        """
+        keys = unique_keys.many(len(drafts))
+        return [cls.of(draft, most_bytes, key) for draft, key in zip(drafts, keys, strict=True)]
+
     def stored(self, compress_over: int | None) -> tuple[bytes, int]:
         """Return the body as it is sent alone, and the sysFlag that says how."""
         body, sys_flag = self.draft.body, self.draft.sys_flag
@@ -114,6 +139,13 @@ class WrittenMessage(NamedTuple):
             return body, sys_flag
         stored, how = deflate(body, "zlib")
         return stored, how | sys_flag
+
+
+def _with_key(draft: MessageDraft, key: str) -> WrittenMessage:
+    """Write a message that has no property but its unique key."""
+    properties = _KEY_PROPERTY % key.encode()
+    size = _BATCH_HEAD_BYTES + len(draft[0]) + len(properties)
+    return _tuple(WrittenMessage, (draft, key, properties, size))
 
 
 def batch_body(messages: Sequence[WrittenMessage]) -> bytes:

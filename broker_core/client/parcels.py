@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -21,6 +22,7 @@ COMPRESS_OVER_BYTES = 4 << 10  # as Apache's producer
 MOST_BYTES = 4 << 20  # of a message, and of a batch: what brokers take by default
 BATCH_BYTES = 1 << 20
 _DEFAULT_QUEUES = 4
+_tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
 
 # Stored, though not yet everywhere where the broker was told to keep it.
 STORED: dict[int, str] = {
@@ -114,14 +116,9 @@ def receipts_of(
     if placed.queue_id != queue.queue_id:
         queue = queue._replace(queue_id=placed.queue_id)
     ids = placed.msg_id.split(",")
+    ids += [""] * (len(messages) - len(ids))
+    places = zip(messages, ids, itertools.count(placed.queue_offset))  # the ids may be too many
     return [
-        SendReceipt(
-            queue,
-            placed.queue_offset + number,
-            ids[number] if number < len(ids) else "",
-            message.uniq_key,
-            status,
-            placed.recall_handle,
-        )
-        for number, message in enumerate(messages)
+        _tuple(SendReceipt, (queue, offset, msg_id, message[1], status, placed.recall_handle))
+        for message, msg_id, offset in places
     ]

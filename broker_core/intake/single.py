@@ -9,7 +9,7 @@ from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import UniqueKeys, join_keys
 from rocketpy.broker_core.property_names import KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
 
-_unique_keys = UniqueKeys()
+unique_keys = UniqueKeys()
 
 
 def stored_body(body: bytes | str, compress: str | None) -> tuple[bytes, int]:
@@ -32,11 +32,12 @@ def message_properties(
     keys: str | Sequence[str],
     properties: Mapping[str, str] | None,
     sharding_key: str | None,
+    new_key: str | None = None,
 ) -> dict[str, str]:
-    """Return all properties of a message, a new unique key among them."""
+    """Return all properties of a message, a unique key among them: its own, or a new one."""
     named = {}
     if not properties or UNIQ_KEY not in properties:
-        named[UNIQ_KEY] = _unique_keys.next()
+        named[UNIQ_KEY] = new_key or unique_keys.next()
     if keys:
         named[KEYS] = join_keys(keys)
     if tags:

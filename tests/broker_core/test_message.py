@@ -136,6 +136,13 @@ def test_unique_keys_are_unique() -> None:
     assert len({keys.next() for _ in range(10_000)}) == 10_000
 
 
+def test_many_unique_keys_at_once_are_as_unique_and_of_the_same_form() -> None:
+    keys = UniqueKeys()
+    found = [*keys.many(10_000), keys.next(), *keys.many(1), *keys.many(0)]
+    assert len({*found}) == len(found) == 10_002
+    assert all(re.fullmatch("[0-9A-F]{32}", key) for key in found)
+
+
 def test_two_makers_of_unique_keys_share_none() -> None:
     first, second = UniqueKeys(), UniqueKeys()
     assert not {first.next() for _ in range(100)} & {second.next() for _ in range(100)}

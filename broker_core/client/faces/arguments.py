@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from rocketpy.broker_core.client.drafts import MessageDraft
+from rocketpy.broker_core.client.drafts import NO_PROPERTIES, MessageDraft, draft_of
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.single import stored_body
 from rocketpy.broker_core.moments import Time, milliseconds
@@ -52,26 +52,32 @@ def message_draft(
         if not isinstance(body, (str, bytes, bytearray, memoryview)):
             raise _refusal("body", body, "bytes or str")
         body = stored_body(bytes(body) if not isinstance(body, str) else body, None)[0]
-    _require_text("tags", tags)
-    _require_text("sharding_key", sharding_key)
-    _require_whole("queue_id", queue_id)
-    _require_whole("flag", flag)
-    _require_whole("delay_level", delay_level)
+    # Asked here, too, whether it is what it should be: each send passes, and a call costs more.
+    if tags is not None:
+        _require_text("tags", tags)
+    if sharding_key is not None:
+        _require_text("sharding_key", sharding_key)
+    if queue_id is not None:
+        _require_whole("queue_id", queue_id)
+    if type(flag) is not int:
+        _require_whole("flag", flag)
+    if type(delay_level) is not int:
+        _require_whole("delay_level", delay_level)
     if properties is not None and not isinstance(properties, Mapping):
         raise _refusal("properties", properties, "a dict of str")
     if delay_s is not None and (isinstance(delay_s, bool) or not isinstance(delay_s, (int, float))):
         raise _refusal("delay_s", delay_s, "a number of seconds")
     return MessageDraft(
-        body=body,
-        tags=tags,
-        keys=keys,
-        properties=properties or {},
-        queue_id=queue_id,
-        sharding_key=sharding_key,
-        flag=flag,
-        delay_level=delay_level,
-        deliver_at_ms=None if deliver_at is None else milliseconds("deliver_at", deliver_at),
-        delay_ms=None if delay_s is None else round(delay_s * 1000),
+        body,
+        tags,
+        keys,
+        properties or NO_PROPERTIES,
+        queue_id,
+        sharding_key,
+        flag,
+        delay_level,
+        None if deliver_at is None else milliseconds("deliver_at", deliver_at),
+        None if delay_s is None else round(delay_s * 1000),
     )
 
 
@@ -84,22 +90,25 @@ def message_drafts(messages: Sequence[MessageLike]) -> list[MessageDraft]:
     Raises:
         MessageRefusedError: one of them is neither, or has an argument that there is not.
     """
-    found = []
-    for number, message in enumerate(messages):
-        if type(message) is bytes:  # most are, and there is nothing to check
-            found.append(MessageDraft(message))
-            continue
-        if not isinstance(message, Mapping):
-            found.append(message_draft(message))
-            continue
-        for name in message.keys() - _NAMES:
-            near = difflib.get_close_matches(str(name), _NAMES, n=1)
-            hint = f"; is {near[0]} meant?" if near else f": give {', '.join(sorted(_NAMES))}"
-            raise MessageRefusedError(f"message {number}", f"nothing is called {name!r}{hint}")
-        if "body" not in message:
-            raise MessageRefusedError(f"message {number}", "it has no body")
-        found.append(message_draft(**message))
-    return found
+    return [
+        draft_of(message)  # most are so, and there is nothing to check
+        if type(message) is bytes
+        else _mapped_draft(number, message)
+        if isinstance(message, Mapping)
+        else message_draft(message)
+        for number, message in enumerate(messages)
+    ]
+
+
+def _mapped_draft(number: int, message: Mapping[str, Any]) -> MessageDraft:
+    if not _NAMES.issuperset(message):
+        name = next(each for each in message if each not in _NAMES)
+        near = difflib.get_close_matches(str(name), _NAMES, n=1)
+        hint = f"; is {near[0]} meant?" if near else f": give {', '.join(sorted(_NAMES))}"
+        raise MessageRefusedError(f"message {number}", f"nothing is called {name!r}{hint}")
+    if "body" not in message:
+        raise MessageRefusedError(f"message {number}", "it has no body")
+    return message_draft(**message)
 
 
 def _require_text(name: str, text: object) -> None:

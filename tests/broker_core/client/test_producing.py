@@ -18,9 +18,10 @@ from rocketpy.broker_core.errors import (
 )
 from rocketpy.broker_core.intake.destination import queue_of
 from rocketpy.broker_core.local import LocalBroker
-from rocketpy.broker_core.message import Message
+from rocketpy.broker_core.message import Message, join_properties, split_properties
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.broker_core.protocol.bodies.batches import join_batch
 
 
 def stored(cluster: Cluster, queue: MessageQueue, queue_offset: int) -> Message:
@@ -89,6 +90,28 @@ def test_many_messages_are_spread_evenly_and_stay_in_order(cluster: Cluster) -> 
         assert len(of_queue) == 250
         found += of_queue
     assert sorted(found) == bodies
+
+
+def test_messages_are_written_together_as_each_alone() -> None:
+    own = {"UNIQ_KEY": "mine", "a": "b"}
+    drafts = [
+        MessageDraft(b"plain"),
+        MessageDraft(b""),
+        MessageDraft(b"tagged", tags="t", keys=["k1", "k2"], flag=7),
+        MessageDraft(b"keyed", properties=own),
+        MessageDraft(b"later", delay_level=3),
+    ]
+    together = WrittenMessage.of_all(drafts, 1000)
+    assert len({each.uniq_key for each in together}) == len(drafts)
+    for draft, found in zip(drafts, together, strict=True):
+        assert found.draft is draft
+        properties = split_properties(found.properties)
+        assert properties == draft.all_properties(found.uniq_key)
+        assert found.properties == join_properties(properties)
+        assert found.batch_bytes == len(join_batch([(0, draft.body, found.properties)]))
+    assert together[3].uniq_key == "mine"
+    with pytest.raises(MessageRefusedError, match="6 bytes are more than the 5"):
+        WrittenMessage.of_all([MessageDraft(b"small"), MessageDraft(b"larger")], 5)
 
 
 def test_batches_are_cut_at_the_limit() -> None:
