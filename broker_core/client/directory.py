@@ -87,10 +87,15 @@ class Directory:
         Raises:
             NoBrokerError: no such broker is registered.
         """
+        known = self.known_address(broker, broker_id=broker_id)
+        if known is not None:
+            return known
+        return _address(await self._registered(broker), broker_id)
+
+    def known_address(self, broker: str, *, broker_id: int = MASTER) -> str | None:
+        """As broker_address(), if a route has the broker; asks nobody."""
         addresses = self._routes.addresses(broker)
-        if addresses is None:
-            addresses = await self._registered(broker)
-        return addresses.get(broker_id) or addresses[min(addresses)]
+        return None if addresses is None else _address(addresses, broker_id)
 
     def broker_addresses(self, *, with_slaves: bool) -> list[str]:
         """Return where the brokers of all topics in use are: masters, or all."""
@@ -157,6 +162,10 @@ class Directory:
             known = ", ".join(sorted(table.broker_addr_table)) or "none"
             raise NoBrokerError(f"broker {broker!r}", f"{self._address} knows {known}")
         return found.broker_addrs
+
+
+def _address(addresses: Mapping[int, str], broker_id: int) -> str:
+    return addresses.get(broker_id) or addresses[min(addresses)]
 
 
 def _now_s() -> float:

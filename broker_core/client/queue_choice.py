@@ -22,6 +22,7 @@ from rocketpy.broker_core.message_queue import MessageQueue
 _SLOW_S = (0.55, 1.8, 3.0, 5.0, 15.0)
 _AVOIDED_S = (0.0, 2.0, 5.0, 6.0, 10.0, 30.0)
 _FAILED_S = 10.0  # after a request that failed
+_NOBODY = frozenset[str]()
 
 
 def wanted(
@@ -61,12 +62,12 @@ class BrokerFaults:
         """Take up that a broker did not answer, or could not do it."""
         self._until_s[broker] = now_s + _FAILED_S
 
-    def avoided(self, now_s: float) -> set[str]:
+    def avoided(self, now_s: float) -> frozenset[str]:
         """Return the brokers to avoid now."""
         if not self._until_s:
-            return set()
+            return _NOBODY
         self._until_s = {name: end_s for name, end_s in self._until_s.items() if end_s > now_s}
-        return set(self._until_s)
+        return frozenset(self._until_s)
 
 
 class QueueTurns:
@@ -76,7 +77,7 @@ class QueueTurns:
         self._turns: dict[str, int] = {}
 
     def next(
-        self, queues: Sequence[MessageQueue], avoided: set[str] | frozenset[str] = frozenset()
+        self, queues: Sequence[MessageQueue], avoided: frozenset[str] = _NOBODY
     ) -> MessageQueue:
         """Return the next one of some queues of a topic, on another broker than those avoided.
 

@@ -193,9 +193,10 @@ class Session:
         self, broker: str, command: RemotingCommand, *, timeout_s: float | None = None
     ) -> RemotingCommand:
         """As ask_broker(), but the answer may have any code."""
-        address = await self.broker_address(broker)
+        address = self._directory.known_address(broker) or await self.broker_address(broker)
+        limit_s = self.timeout_s if timeout_s is None else timeout_s
         try:
-            return await self.ask_address(address, command, timeout_s=timeout_s)
+            return await self._caller.begin(address, self._outgoing(command), limit_s)
         except ServerUnreachableError:
             self.suspect(broker)
             raise

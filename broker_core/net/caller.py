@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
-from rocketpy.broker_core.net.client_tls import ended_connection, handshake_failure
+from rocketpy.broker_core.net.client_connection import ClientConnection
+from rocketpy.broker_core.net.client_tls import handshake_failure
 from rocketpy.broker_core.net.connection import Connection, Serves
 from rocketpy.broker_core.net.errors import ServerUnreachableError, split_address
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -31,7 +32,7 @@ class Caller:
     ) -> None:
         """Open nothing yet; `lost` is called with the address of a connection that is closed."""
         self._service, self._tls, self._lost = service, tls, lost
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, ClientConnection] = {}
         self._opening: dict[str, asyncio.Lock] = {}
 
     async def ask(
@@ -42,20 +43,16 @@ class Caller:
         Raises:
             ServerUnreachableError: there is none.
         """
-        connection = self._open(address) or await self._connection(address)
-        future = connection.request(command, command.body)
-        # As asyncio.wait_for(), at a fraction of its price: each send passes here.
-        timer = asyncio.get_running_loop().call_later(timeout_s, _expire, future)
-        try:
-            return await future
-        except asyncio.TimeoutError as cause:
-            raise ServerUnreachableError(address, f"no answer in {timeout_s:g} s") from cause
-        except ConnectionResetError as cause:
-            how = (str(cause), connection.lost_by, connection.first)
-            has_tls = self._tls is not None
-            raise ended_connection(address, *how, has_tls=has_tls) from cause
-        finally:
-            timer.cancel()
+        return await self.begin(address, command, timeout_s)
+
+    def begin(
+        self, address: str, command: RemotingCommand, timeout_s: float
+    ) -> Awaitable[RemotingCommand]:
+        """As ask(); a request to a known server leaves in this turn of the loop, awaited or not."""
+        connection = self._connections.get(address)
+        if connection is None or connection.is_closed:
+            return self._ask_anew(address, command, timeout_s)
+        return connection.ask(command, timeout_s)
 
     async def tell(self, address: str, command: RemotingCommand) -> None:
         """Send a request to which no answer is wanted; waits while the server does not read.
@@ -96,27 +93,36 @@ class Caller:
             for connection in connections.values():
                 connection.abort()
 
-    async def _connection(self, address: str) -> Connection:
+    async def _ask_anew(
+        self, address: str, command: RemotingCommand, timeout_s: float
+    ) -> RemotingCommand:
+        connection = await self._connection(address)
+        return await connection.ask(command, timeout_s)
+
+    async def _connection(self, address: str) -> ClientConnection:
         async with self._opening.setdefault(address, asyncio.Lock()):
             known = self._open(address)
             if known is not None:
                 return known
             host, port = split_address(address)
             loop = asyncio.get_running_loop()
+            has_tls = self._tls is not None
             opening = loop.create_connection(
-                lambda: Connection(self._service, reads_always=True), host, port, ssl=self._tls
+                lambda: ClientConnection(address, self._service, has_tls=has_tls),
+                *(host, port),
+                ssl=self._tls,
             )
             try:
                 _, connection = await asyncio.wait_for(opening, _CONNECT_TIMEOUT_S)
             except (OSError, asyncio.TimeoutError) as cause:
-                failed = handshake_failure(address, cause) if self._tls is not None else None
+                failed = handshake_failure(address, cause) if has_tls else None
                 reason = str(cause) or f"no connection in {_CONNECT_TIMEOUT_S:g} s"
                 raise failed or ServerUnreachableError(address, reason) from cause
             self._connections[address] = connection
             connection.when_closed(lambda closed: self._note_lost(address, closed))
             return connection
 
-    def _open(self, address: str) -> Connection | None:
+    def _open(self, address: str) -> ClientConnection | None:
         known = self._connections.get(address)
         return None if known is None or known.is_closed else known
 
@@ -125,8 +131,3 @@ class Caller:
             del self._connections[address]
         if self._lost is not None:
             self._lost(address)
-
-
-def _expire(future: asyncio.Future[RemotingCommand]) -> None:
-    if not future.done():
-        future.set_exception(asyncio.TimeoutError())

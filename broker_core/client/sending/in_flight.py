@@ -34,11 +34,17 @@ class InFlight:
         """How many wait for room."""
         return len(self._waiting)
 
+    def try_enter(self, messages: int, size_bytes: int) -> bool:
+        """Take room if there is some now, and nobody waits for it; leave() gives it back."""
+        if self._waiting or not self._fits(messages, size_bytes):
+            return False
+        self.messages += messages
+        self.bytes += size_bytes
+        return True
+
     async def enter(self, messages: int, size_bytes: int) -> None:
         """Take room, after waiting for it if need be; leave() gives it back."""
-        if not self._waiting and self._fits(messages, size_bytes):
-            self.messages += messages
-            self.bytes += size_bytes
+        if self.try_enter(messages, size_bytes):
             return
         place = asyncio.get_running_loop().create_future()
         self._waiting.append((place, messages, size_bytes))

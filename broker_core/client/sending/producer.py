@@ -90,6 +90,10 @@ class _Parcel:
         return self.messages[0].draft
 
     @property
+    def size_bytes(self) -> int:
+        return sum([message.batch_bytes for message in self.messages])
+
+    @property
     def is_fixed(self) -> bool:
         return (
             self.select is not None
@@ -163,7 +167,8 @@ class AsyncProducer:
         """Have one message sent; returns as soon as there is room for it in flight."""
         topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
         parcel = _Parcel([self._written(draft)], select)
-        size = await self._enter(parcel)
+        size = parcel.size_bytes
+        await self.in_flight.enter(1, size)
 
         async def go_on() -> SendReceipt:
             try:
@@ -212,23 +217,20 @@ class AsyncProducer:
         topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
         parcel = _Parcel([self._written(draft)], select)
         queue = self._choose(topic, await self._writable(topic), parcel)
-        stored = await self._stored(parcel)
+        stored = self._stored(parcel) or await self._stored_in_thread(parcel)
         command = send_command(self.settings.group, queue, parcel.messages, stored)
         await self.session.tell_broker(queue.broker, command)
 
+    # --- one parcel -------------------------------------------------------------------------------
+
     async def _deliver(self, topic: str, parcel: _Parcel) -> list[SendReceipt]:
-        size = await self._enter(parcel)
+        count, size = len(parcel.messages), parcel.size_bytes
+        if not self.in_flight.try_enter(count, size):
+            await self.in_flight.enter(count, size)
         try:
             return await self._try(topic, parcel)
         finally:
-            self.in_flight.leave(len(parcel.messages), size)
-
-    # --- one parcel -------------------------------------------------------------------------------
-
-    async def _enter(self, parcel: _Parcel) -> int:
-        size = sum(message.batch_bytes for message in parcel.messages)
-        await self.in_flight.enter(len(parcel.messages), size)
-        return size
+            self.in_flight.leave(count, size)
 
     async def _deliver_in_order(
         self, topic: str, chain: Sequence[_Parcel]
@@ -239,9 +241,10 @@ class AsyncProducer:
         return found
 
     async def _try(self, topic: str, parcel: _Parcel) -> list[SendReceipt]:
-        stored, failed_on = await self._stored(parcel), None
+        stored, failed_on = self._stored(parcel) or await self._stored_in_thread(parcel), None
         for number in range(1, self.settings.tries + 1):
-            queue = self._choose(topic, await self._writable(topic), parcel, failed_on)
+            queues = self._known_queues(topic) or await self._writable(topic)
+            queue = self._choose(topic, queues, parcel, failed_on)
             if queue.broker == failed_on:
                 await asyncio.sleep(_PAUSE_S)
             if parcel.on_try is not None:
@@ -305,19 +308,29 @@ class AsyncProducer:
         is_for_others = isinstance(error, ServerRefusedError) and error.code in _ELSEWHERE
         return is_for_others and has_others and not parcel.is_fixed
 
-    async def _stored(self, parcel: _Parcel) -> tuple[bytes, int]:
+    def _stored(self, parcel: _Parcel) -> tuple[bytes, int] | None:
+        """Return the body of the request, and its sysFlag; None if that takes a thread."""
         over = self.settings.compress_over
         if over is not None and len(parcel.draft.body) >= max(over, _BIG_BYTES):
-            return await asyncio.to_thread(stored_form, parcel.messages, over)
+            return None
         return stored_form(parcel.messages, over)
+
+    async def _stored_in_thread(self, parcel: _Parcel) -> tuple[bytes, int]:
+        return await asyncio.to_thread(stored_form, parcel.messages, self.settings.compress_over)
 
     # --- where it goes ----------------------------------------------------------------------------
 
-    async def _writable(self, topic: str) -> list[MessageQueue]:
-        route = self.session.known_route(topic) or await self.session.route(topic)
+    def _known_queues(self, topic: str) -> list[MessageQueue] | None:
+        """Return the queues that take messages, if the topic's route is known and good."""
         known = self._queues.get(topic)
-        if known is not None and known[0] is route:
-            return known[1]
+        is_good = known is not None and known[0] is self.session.known_route(topic)
+        return known[1] if known is not None and is_good else None
+
+    async def _writable(self, topic: str) -> list[MessageQueue]:
+        known = self._known_queues(topic)
+        if known is not None:
+            return known
+        route = await self.session.route(topic)
         queues = route.writable()
         if not queues:
             route = await self.session.route(topic, fresh=True)
@@ -340,7 +353,7 @@ class AsyncProducer:
             return _selected(parcel.select, queues)
         avoided = self.faults.avoided(time.monotonic())
         if failed_on is not None:
-            avoided.add(failed_on)
+            avoided |= {failed_on}
         return self._turns.next(wanted(topic, queues, parcel.draft), avoided)
 
     def _parcels(
