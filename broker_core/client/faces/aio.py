@@ -28,8 +28,9 @@ from rocketpy.broker_core.client.parcels import (
     PRODUCER_GROUP,
     SendReceipt,
 )
+from rocketpy.broker_core.client.sending.chains import Selector
 from rocketpy.broker_core.client.sending.hooks import SendHook
-from rocketpy.broker_core.client.sending.producer import AsyncProducer, ProducerSettings, Selector
+from rocketpy.broker_core.client.sending.producer import AsyncProducer, ProducerSettings
 from rocketpy.broker_core.client.sending.requests import Requests
 from rocketpy.broker_core.client.sending.transactions import (
     AsyncTransaction,
@@ -122,8 +123,9 @@ class AsyncClient(AsyncConsuming):
     @property
     def producer(self) -> AsyncProducer:
         """What sends; made on first use."""
-        session = self.session
+        self._refuse_elsewhere()
         if self._producer is None:
+            session = self.session
             self._producer = AsyncProducer(session, self._settings, hooks=self._hooks)
             # Brokers may ask for the transactions of another client of the group.
             self._transactions = ProducerTransactions(self._producer, self._checker)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.faces.admin import BlockingAdmin
     from rocketpy.broker_core.client.faces.arguments import MessageOptions
     from rocketpy.broker_core.client.parcels import SendReceipt
+    from rocketpy.broker_core.client.sending.chains import Selector
     from rocketpy.broker_core.client.sending.hooks import SendHook
-    from rocketpy.broker_core.client.sending.producer import Selector
     from rocketpy.broker_core.client.sending.transactions import AsyncTransaction, Checker
     from rocketpy.broker_core.net.client_tls import ClientTls
 
@@ -138,22 +138,21 @@ class BlockingClient(BlockingConsuming):
             ServerUnreachableError: no answer came; it may be stored nevertheless.
             ServerRefusedError: the broker did not take it.
         """
-        return self.run(
-            lambda client: client.send(
-                topic,
-                body,
-                tags=tags,
-                keys=keys,
-                properties=properties,
-                queue_id=queue_id,
-                sharding_key=sharding_key,
-                flag=flag,
-                delay_level=delay_level,
-                deliver_at=deliver_at,
-                delay_s=delay_s,
-                select=select,
-            )
+        sending = self._client().send(
+            topic,
+            body,
+            tags=tags,
+            keys=keys,
+            properties=properties,
+            queue_id=queue_id,
+            sharding_key=sharding_key,
+            flag=flag,
+            delay_level=delay_level,
+            deliver_at=deliver_at,
+            delay_s=delay_s,
+            select=select,
         )
+        return process_loop().run(sending, timeout_s=None)  # as run() does, for less
 
     def send_many(self, topic: str, messages: Sequence[MessageLike]) -> list[SendReceipt]:
         """Send messages in batches: bodies, or dicts of the arguments of send().
@@ -164,7 +163,7 @@ class BlockingClient(BlockingConsuming):
         Raises:
             as send(): some of them may be stored.
         """
-        return self.run(lambda client: client.send_many(topic, messages))
+        return process_loop().run(self._client().send_many(topic, messages), timeout_s=None)
 
     def send_oneway(
         self,

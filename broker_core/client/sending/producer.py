@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, cut
+from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage
 from rocketpy.broker_core.client.errors import (
     IdentityRefusedError,
     NoBrokerError,
@@ -37,6 +37,7 @@ from rocketpy.broker_core.client.parcels import (
 )
 from rocketpy.broker_core.client.queue_choice import BrokerFaults, QueueTurns, wanted
 from rocketpy.broker_core.client.routes import TopicRoute
+from rocketpy.broker_core.client.sending.chains import Parcel, Selector, chained, selected
 from rocketpy.broker_core.client.sending.hooks import SendHook, SendTry, call_after, call_before
 from rocketpy.broker_core.client.sending.in_flight import InFlight
 from rocketpy.broker_core.client.session import Answering, Session
@@ -50,7 +51,6 @@ from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 
 log = logging.getLogger(__name__)
 
-Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
 _BIG_BYTES = 64 << 10  # from here on a body is compressed in a thread, not in the loop
 _PAUSE_S = 0.2  # before a broker is asked once more
 # Refusals after which another broker may take the message, as Apache's producer has it.
@@ -76,32 +76,6 @@ class ProducerSettings:
     most_in_flight_bytes: int = 64 << 20
 
 
-@dataclass(slots=True)
-class _Parcel:
-    """What goes out as one request, and where it may go."""
-
-    messages: list[WrittenMessage]
-    select: Selector | None = None
-    code: RequestCode | None = None  # of a reply it is another one
-    on_try: Callable[[str], None] | None = None  # gets the unique key of each try, a new one then
-
-    @property
-    def draft(self) -> MessageDraft:
-        return self.messages[0].draft
-
-    @property
-    def size_bytes(self) -> int:
-        return sum([message.batch_bytes for message in self.messages])
-
-    @property
-    def is_fixed(self) -> bool:
-        return (
-            self.select is not None
-            or self.draft.queue_id is not None
-            or self.draft.sharding_key is not None
-        )
-
-
 class AsyncProducer:
     """Sends messages to topics of one cluster. A part of a session; used in its loop."""
 
@@ -115,6 +89,7 @@ class AsyncProducer:
         self.session, self.settings, self.hooks = session, settings or ProducerSettings(), hooks
         self.in_flight = InFlight(self.settings.most_in_flight, self.settings.most_in_flight_bytes)
         self.faults = BrokerFaults()
+        self._names = self.settings.names or None  # to ask it each time takes longer
         self._turns = QueueTurns()
         self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}  # of known routes
         session.register(self)
@@ -155,18 +130,18 @@ class AsyncProducer:
             ServerRefusedError: the broker did not take it.
         """
         if code is None:
-            topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
+            topic, select = self._wrapped(topic, select)
         else:  # replies go to a topic of the brokers' own
             _require_topic(topic)
-        parcel = _Parcel([self._written(draft)], select, code, on_try)
+        parcel = Parcel([self._written(draft)], select, code, on_try)
         return (await self._deliver(topic, parcel))[0]
 
     async def begin(
         self, topic: str, draft: MessageDraft, *, select: Selector | None = None
     ) -> asyncio.Task[SendReceipt]:
         """Have one message sent; returns as soon as there is room for it in flight."""
-        topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
-        parcel = _Parcel([self._written(draft)], select)
+        topic, select = self._wrapped(topic, select)
+        parcel = Parcel([self._written(draft)], select)
         size = parcel.size_bytes
         await self.in_flight.enter(1, size)
 
@@ -188,11 +163,12 @@ class AsyncProducer:
         Raises:
             as send(): some of them may be stored.
         """
-        topic = self._wrapped(topic)
-        if self.settings.names:
+        topic, _ = self._wrapped(topic)
+        if self._names is not None:
             drafts = [self._named(draft) for draft in drafts]
         written = WrittenMessage.of_all(drafts, self.settings.most_bytes)
-        chains = self._parcels(topic, await self._writable(topic), written)
+        most = min(BATCH_BYTES, self.settings.most_bytes)
+        chains = chained(topic, await self._writable(topic), written, most)
         if len(chains) == 1:  # most are so: then they are in their order already
             return [receipt for _, receipt in await self._deliver_in_order(topic, chains[0])]
         sends = [asyncio.ensure_future(self._deliver_in_order(topic, chain)) for chain in chains]
@@ -214,8 +190,8 @@ class AsyncProducer:
         Raises:
             as send(), as far as that is known when it leaves.
         """
-        topic, select = self._wrapped(topic), self.settings.names.wrap_selector(select)
-        parcel = _Parcel([self._written(draft)], select)
+        topic, select = self._wrapped(topic, select)
+        parcel = Parcel([self._written(draft)], select)
         queue = self._choose(topic, await self._writable(topic), parcel)
         stored = self._stored(parcel) or await self._stored_in_thread(parcel)
         command = send_command(self.settings.group, queue, parcel.messages, stored)
@@ -223,7 +199,7 @@ class AsyncProducer:
 
     # --- one parcel -------------------------------------------------------------------------------
 
-    async def _deliver(self, topic: str, parcel: _Parcel) -> list[SendReceipt]:
+    async def _deliver(self, topic: str, parcel: Parcel) -> list[SendReceipt]:
         count, size = len(parcel.messages), parcel.size_bytes
         if not self.in_flight.try_enter(count, size):
             await self.in_flight.enter(count, size)
@@ -233,14 +209,14 @@ class AsyncProducer:
             self.in_flight.leave(count, size)
 
     async def _deliver_in_order(
-        self, topic: str, chain: Sequence[_Parcel]
+        self, topic: str, chain: Sequence[Parcel]
     ) -> list[tuple[WrittenMessage, SendReceipt]]:
         found: list[tuple[WrittenMessage, SendReceipt]] = []
         for parcel in chain:
             found += zip(parcel.messages, await self._deliver(topic, parcel), strict=True)
         return found
 
-    async def _try(self, topic: str, parcel: _Parcel) -> list[SendReceipt]:
+    async def _try(self, topic: str, parcel: Parcel) -> list[SendReceipt]:
         stored, failed_on = self._stored(parcel) or await self._stored_in_thread(parcel), None
         for number in range(1, self.settings.tries + 1):
             queues = self._known_queues(topic) or await self._writable(topic)
@@ -258,12 +234,13 @@ class AsyncProducer:
                     raise
                 log.info("%s: try %d failed: %s", queue, number, error)
             else:
-                names = self.settings.names
-                return [names.show_receipt(each) for each in receipts] if names else receipts
+                if self._names is not None:
+                    return [self._names.show_receipt(each) for each in receipts]
+                return receipts
         raise AssertionError("a try returns or raises")
 
     async def _once(
-        self, queue: MessageQueue, parcel: _Parcel, stored: tuple[bytes, int], number: int
+        self, queue: MessageQueue, parcel: Parcel, stored: tuple[bytes, int], number: int
     ) -> list[SendReceipt]:
         command = send_command(self.settings.group, queue, parcel.messages, stored)
         if parcel.code is not None:
@@ -287,7 +264,7 @@ class AsyncProducer:
             call_after(self.hooks, replace(sending, receipts=receipts))
         return receipts
 
-    def _sending(self, queue: MessageQueue, parcel: _Parcel, number: int) -> SendTry:
+    def _sending(self, queue: MessageQueue, parcel: Parcel, number: int) -> SendTry:
         sending = SendTry(
             group=self.settings.group,
             queue=queue,
@@ -298,7 +275,7 @@ class AsyncProducer:
         call_before(self.hooks, sending)
         return sending
 
-    def _may_try_again(self, topic: str, parcel: _Parcel, error: RocketPyError) -> bool:
+    def _may_try_again(self, topic: str, parcel: Parcel, error: RocketPyError) -> bool:
         if error.retriable:
             return True
         if isinstance(error, IdentityRefusedError | PermissionRefusedError):
@@ -308,14 +285,14 @@ class AsyncProducer:
         is_for_others = isinstance(error, ServerRefusedError) and error.code in _ELSEWHERE
         return is_for_others and has_others and not parcel.is_fixed
 
-    def _stored(self, parcel: _Parcel) -> tuple[bytes, int] | None:
+    def _stored(self, parcel: Parcel) -> tuple[bytes, int] | None:
         """Return the body of the request, and its sysFlag; None if that takes a thread."""
         over = self.settings.compress_over
         if over is not None and len(parcel.draft.body) >= max(over, _BIG_BYTES):
             return None
         return stored_form(parcel.messages, over)
 
-    async def _stored_in_thread(self, parcel: _Parcel) -> tuple[bytes, int]:
+    async def _stored_in_thread(self, parcel: Parcel) -> tuple[bytes, int]:
         return await asyncio.to_thread(stored_form, parcel.messages, self.settings.compress_over)
 
     # --- where it goes ----------------------------------------------------------------------------
@@ -346,44 +323,23 @@ class AsyncProducer:
         self,
         topic: str,
         queues: Sequence[MessageQueue],
-        parcel: _Parcel,
+        parcel: Parcel,
         failed_on: str | None = None,
     ) -> MessageQueue:
         if parcel.select is not None:
-            return _selected(parcel.select, queues)
+            return selected(parcel.select, queues)
         avoided = self.faults.avoided(time.monotonic())
         if failed_on is not None:
             avoided |= {failed_on}
         return self._turns.next(wanted(topic, queues, parcel.draft), avoided)
 
-    def _parcels(
-        self, topic: str, queues: Sequence[MessageQueue], messages: Sequence[WrittenMessage]
-    ) -> list[list[_Parcel]]:
-        """Return chains of parcels: those of one chain go one after the other."""
-        alone: list[list[_Parcel]] = []
-        by_place: dict[object, list[WrittenMessage]] = {}
-        for message in messages:
-            draft = message.draft
-            if draft.is_waiting:
-                alone.append([_Parcel([message])])
-                continue
-            place: object = None
-            if draft.queue_id is not None or draft.sharding_key is not None:
-                place = tuple(wanted(topic, queues, draft))
-            by_place.setdefault(place, []).append(message)
-        most = min(BATCH_BYTES, self.settings.most_bytes)
-        batches = {
-            place: [_Parcel(batch) for batch in cut(group, most)]
-            for place, group in by_place.items()
-        }
-        free = [[batch] for batch in batches.pop(None, [])]
-        return [*alone, *free, *batches.values()]
-
-    def _wrapped(self, topic: str) -> str:
-        """Return a topic as brokers know it."""
-        topic = self.settings.names.wrap(topic)
-        _require_topic(topic)
-        return topic
+    def _wrapped(self, topic: str, select: Selector | None = None) -> tuple[str, Selector | None]:
+        """Return a topic as brokers know it, and what chooses among queues of such topics."""
+        if self._names is not None:
+            topic, select = self._names.wrap(topic), self._names.wrap_selector(select)
+        if type(topic) is not str or topic not in self._queues:  # or it was looked at already
+            _require_topic(topic)
+        return topic, select
 
     def _named(self, draft: MessageDraft) -> MessageDraft:
         """Return a message that says its namespace, as Apache's producer says it."""
@@ -391,7 +347,7 @@ class AsyncProducer:
         return draft._replace(properties=properties)
 
     def _written(self, draft: MessageDraft) -> WrittenMessage:
-        if self.settings.names:
+        if self._names is not None:
             draft = self._named(draft)
         return WrittenMessage.of(draft, self.settings.most_bytes)
 
@@ -400,11 +356,3 @@ def _require_topic(topic: str) -> None:
     if not isinstance(topic, str):
         raise MessageRefusedError(f"topic={topic!r}"[:80], "give a str")
     refuse_system_topic(topic)
-
-
-def _selected(select: Selector, queues: Sequence[MessageQueue]) -> MessageQueue:
-    queue = select(queues)
-    if queue not in queues:
-        reason = "return one of the queues that it gets"
-        raise MessageRefusedError(f"the selector returned {queue!r:.80}", reason)
-    return queue

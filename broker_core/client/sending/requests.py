@@ -18,7 +18,8 @@ from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.errors import NoReplyError
 from rocketpy.broker_core.client.heartbeats import ClientGroups
 from rocketpy.broker_core.client.parcels import SendReceipt
-from rocketpy.broker_core.client.sending.producer import AsyncProducer, Selector
+from rocketpy.broker_core.client.sending.chains import Selector
+from rocketpy.broker_core.client.sending.producer import AsyncProducer
 from rocketpy.broker_core.client.session import Answering, ServerRequest
 from rocketpy.broker_core.codec.compression import inflate
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNotFoundError

@@ -25,7 +25,8 @@ from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.client.heartbeats import ClientGroups
 from rocketpy.broker_core.client.parcels import SendReceipt
-from rocketpy.broker_core.client.sending.producer import AsyncProducer, Selector
+from rocketpy.broker_core.client.sending.chains import Selector
+from rocketpy.broker_core.client.sending.producer import AsyncProducer
 from rocketpy.broker_core.client.session import Answering, ServerRequest
 from rocketpy.broker_core.codec.layout import SysFlag
 from rocketpy.broker_core.errors import MessageRefusedError, RocketPyError
