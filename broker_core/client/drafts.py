@@ -18,9 +18,9 @@ from rocketpy.broker_core.property_names import DELAY, TIMER_DELAY_MS, TIMER_DEL
 from rocketpy.broker_core.protocol.bodies.batches import join_batch
 
 MOST_PROPERTIES_BYTES = 32_767
-_BATCH_HEAD_BYTES = 22  # of a message in a batch, besides its body and its properties
+BATCH_HEAD_BYTES = 22  # of a message in a batch, besides its body and its properties
 NO_PROPERTIES: Mapping[str, str] = {}
-_KEY_PROPERTY = join_properties({UNIQ_KEY: "%b"})
+KEY_PROPERTY = join_properties({UNIQ_KEY: "%b"})
 _tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
 
 
@@ -103,7 +103,7 @@ class WrittenMessage(NamedTuple):
         """
         new_key = new_key or unique_keys.next()
         if draft[1:] == _BODY_ONLY and 0 < len(draft[0]) <= most_bytes:  # most are so
-            return _with_key(draft, new_key)
+            return with_key(draft, new_key)
         named = draft.all_properties(new_key)
         properties = join_properties(named)
         if len(properties) > MOST_PROPERTIES_BYTES:
@@ -119,7 +119,7 @@ class WrittenMessage(NamedTuple):
             raise MessageRefusedError(
                 "body", "is empty; brokers take no such message with a delay or in a transaction"
             )
-        size = _BATCH_HEAD_BYTES + len(draft.body) + len(properties)
+        size = BATCH_HEAD_BYTES + len(draft.body) + len(properties)
         return cls(draft, named[UNIQ_KEY], properties, size)
 
     @classmethod
@@ -141,10 +141,10 @@ class WrittenMessage(NamedTuple):
         return stored, how | sys_flag
 
 
-def _with_key(draft: MessageDraft, key: str) -> WrittenMessage:
+def with_key(draft: MessageDraft, key: str) -> WrittenMessage:
     """Write a message that has no property but its unique key."""
-    properties = _KEY_PROPERTY % key.encode()
-    size = _BATCH_HEAD_BYTES + len(draft[0]) + len(properties)
+    properties = KEY_PROPERTY % key.encode()
+    size = BATCH_HEAD_BYTES + len(draft[0]) + len(properties)
     return _tuple(WrittenMessage, (draft, key, properties, size))
 
 

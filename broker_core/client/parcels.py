@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rocketpy.broker_core.client.drafts import WrittenMessage, batch_body
 from rocketpy.broker_core.client.errors import refusal
+from rocketpy.broker_core.client.plain_messages import PlainMessages
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import AUTO_CREATE_TOPIC
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
@@ -97,6 +98,8 @@ def is_batched(messages: Sequence[WrittenMessage]) -> bool:
 def stored_form(messages: Sequence[WrittenMessage], compress_over: int | None) -> tuple[bytes, int]:
     """Return the body of the request for messages, and its sysFlag."""
     if is_batched(messages):
+        if type(messages) is PlainMessages:
+            return messages.batch_body(), 0
         return batch_body(messages), 0
     return messages[0].stored(compress_over)
 
@@ -117,8 +120,12 @@ def receipts_of(
         queue = queue._replace(queue_id=placed.queue_id)
     ids = placed.msg_id.split(",")
     ids += [""] * (len(messages) - len(ids))
-    places = zip(messages, ids, itertools.count(placed.queue_offset))  # the ids may be too many
+    if type(messages) is PlainMessages:
+        keys = messages.uniq_keys
+    else:
+        keys = [message.uniq_key for message in messages]
+    places = zip(ids, keys, itertools.count(placed.queue_offset))  # the ids may be too many
     return [
-        _tuple(SendReceipt, (queue, offset, msg_id, message[1], status, placed.recall_handle))
-        for message, msg_id, offset in places
+        _tuple(SendReceipt, (queue, offset, msg_id, key, status, placed.recall_handle))
+        for msg_id, key, offset in places
     ]

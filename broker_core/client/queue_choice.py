@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.errors import QueueNotFoundError
@@ -76,9 +76,7 @@ class QueueTurns:
     def __init__(self) -> None:
         self._turns: dict[str, int] = {}
 
-    def next(
-        self, queues: Sequence[MessageQueue], avoided: frozenset[str] = _NOBODY
-    ) -> MessageQueue:
+    def next(self, queues: Sequence[MessageQueue], avoided: Set[str] = _NOBODY) -> MessageQueue:
         """Return the next one of some queues of a topic, on another broker than those avoided.
 
         If all are to be avoided, it is simply the next one.

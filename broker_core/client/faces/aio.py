@@ -184,6 +184,8 @@ class AsyncClient(AsyncConsuming):
         Raises:
             as send(): some of them may be stored.
         """
+        if isinstance(messages, (list, tuple)) and {*map(type, messages)} == {bytes}:
+            return await self.producer.send_bodies(topic, messages[:])
         return await self.producer.send_many(topic, message_drafts(messages))
 
     async def send_oneway(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, cut
+from rocketpy.broker_core.client.plain_messages import PlainMessages
 from rocketpy.broker_core.client.queue_choice import wanted
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -21,7 +22,7 @@ Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
 class Parcel:
     """What goes out as one request, and where it may go."""
 
-    messages: list[WrittenMessage]
+    messages: Sequence[WrittenMessage]
     select: Selector | None = None
     code: RequestCode | None = None  # of a reply it is another one
     on_try: Callable[[str], None] | None = None  # gets the unique key of each try, a new one then
@@ -34,6 +35,8 @@ class Parcel:
     @property
     def size_bytes(self) -> int:
         """How much room all messages take."""
+        if type(self.messages) is PlainMessages:
+            return self.messages.size_bytes
         return sum([message.batch_bytes for message in self.messages])
 
     @property

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage
+from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, draft_of
 from rocketpy.broker_core.client.errors import (
     IdentityRefusedError,
     NoBrokerError,
@@ -35,6 +35,7 @@ from rocketpy.broker_core.client.parcels import (
     send_command,
     stored_form,
 )
+from rocketpy.broker_core.client.plain_messages import plain_batches
 from rocketpy.broker_core.client.queue_choice import BrokerFaults, QueueTurns, wanted
 from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.client.sending.chains import Parcel, Selector, chained, selected
@@ -169,18 +170,31 @@ class AsyncProducer:
         written = WrittenMessage.of_all(drafts, self.settings.most_bytes)
         most = min(BATCH_BYTES, self.settings.most_bytes)
         chains = chained(topic, await self._writable(topic), written, most)
-        if len(chains) == 1:  # most are so: then they are in their order already
-            return [receipt for _, receipt in await self._deliver_in_order(topic, chains[0])]
-        sends = [asyncio.ensure_future(self._deliver_in_order(topic, chain)) for chain in chains]
-        try:
-            found = await asyncio.gather(*sends)
-        except BaseException:
-            for send in sends:
-                send.cancel()
-            await asyncio.gather(*sends, return_exceptions=True)
-            raise
-        receipts = {id(message): receipt for chain in found for message, receipt in chain}
+        found = await self._deliver_chains(topic, chains)
+        if len(chains) == 1:
+            return found[0]  # in their order already
+        receipts = {
+            id(message): receipt
+            for chain, placed in zip(chains, found, strict=True)
+            for message, receipt in zip(_messages(chain), placed, strict=True)
+        }
         return [receipts[id(message)] for message in written]
+
+    async def send_bodies(self, topic: str, bodies: Sequence[bytes]) -> list[SendReceipt]:
+        """As send_many(), of messages that say nothing but their bodies: for less.
+
+        Raises:
+            as send(): some of them may be stored.
+        """
+        most_bytes = self.settings.most_bytes
+        is_plain = all(bodies) and max(map(len, bodies), default=0) <= most_bytes
+        if self._names is not None or not is_plain or not bodies:
+            return await self.send_many(topic, [*map(draft_of, bodies)])
+        topic, _ = self._wrapped(topic)
+        await self._writable(topic)  # what cannot be sent at all is not tried in parts
+        batches = plain_batches(bodies, min(BATCH_BYTES, most_bytes))
+        found = await self._deliver_chains(topic, [[Parcel(batch)] for batch in batches])
+        return found[0] if len(found) == 1 else [each for placed in found for each in placed]
 
     async def send_oneway(
         self, topic: str, draft: MessageDraft, *, select: Selector | None = None
@@ -208,12 +222,25 @@ class AsyncProducer:
         finally:
             self.in_flight.leave(count, size)
 
-    async def _deliver_in_order(
-        self, topic: str, chain: Sequence[Parcel]
-    ) -> list[tuple[WrittenMessage, SendReceipt]]:
-        found: list[tuple[WrittenMessage, SendReceipt]] = []
+    async def _deliver_chains(
+        self, topic: str, chains: Sequence[Sequence[Parcel]]
+    ) -> list[list[SendReceipt]]:
+        """Return the receipts of each chain, in the order of its messages."""
+        if len(chains) == 1:  # most are so, and need no task
+            return [await self._deliver_in_order(topic, chains[0])]
+        sends = [asyncio.ensure_future(self._deliver_in_order(topic, chain)) for chain in chains]
+        try:
+            return await asyncio.gather(*sends)
+        except BaseException:
+            for send in sends:
+                send.cancel()
+            await asyncio.gather(*sends, return_exceptions=True)
+            raise
+
+    async def _deliver_in_order(self, topic: str, chain: Sequence[Parcel]) -> list[SendReceipt]:
+        found: list[SendReceipt] = []
         for parcel in chain:
-            found += zip(parcel.messages, await self._deliver(topic, parcel), strict=True)
+            found += await self._deliver(topic, parcel)
         return found
 
     async def _try(self, topic: str, parcel: Parcel) -> list[SendReceipt]:
@@ -356,3 +383,7 @@ def _require_topic(topic: str) -> None:
     if not isinstance(topic, str):
         raise MessageRefusedError(f"topic={topic!r}"[:80], "give a str")
     refuse_system_topic(topic)
+
+
+def _messages(chain: Sequence[Parcel]) -> list[WrittenMessage]:
+    return [message for parcel in chain for message in parcel.messages]
