@@ -11,7 +11,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 
-from rocketpy.broker_core.net.client_connection import ClientConnection
+from rocketpy.broker_core.net.asking_connection import AskingConnection
 from rocketpy.broker_core.net.client_tls import handshake_failure
 from rocketpy.broker_core.net.connection import Connection, Serves
 from rocketpy.broker_core.net.errors import ServerUnreachableError, split_address
@@ -32,7 +32,7 @@ class Caller:
     ) -> None:
         """Open nothing yet; `lost` is called with the address of a connection that is closed."""
         self._service, self._tls, self._lost = service, tls, lost
-        self._connections: dict[str, ClientConnection] = {}
+        self._connections: dict[str, AskingConnection] = {}
         self._opening: dict[str, asyncio.Lock] = {}
 
     async def ask(
@@ -99,7 +99,7 @@ class Caller:
         connection = await self._connection(address)
         return await connection.ask(command, timeout_s)
 
-    async def _connection(self, address: str) -> ClientConnection:
+    async def _connection(self, address: str) -> AskingConnection:
         async with self._opening.setdefault(address, asyncio.Lock()):
             known = self._open(address)
             if known is not None:
@@ -108,7 +108,7 @@ class Caller:
             loop = asyncio.get_running_loop()
             has_tls = self._tls is not None
             opening = loop.create_connection(
-                lambda: ClientConnection(address, self._service, has_tls=has_tls),
+                lambda: AskingConnection(address, self._service, has_tls=has_tls),
                 *(host, port),
                 ssl=self._tls,
             )
@@ -122,7 +122,7 @@ class Caller:
             connection.when_closed(lambda closed: self._note_lost(address, closed))
             return connection
 
-    def _open(self, address: str) -> ClientConnection | None:
+    def _open(self, address: str) -> AskingConnection | None:
         known = self._connections.get(address)
         return None if known is None or known.is_closed else known
 

@@ -19,7 +19,7 @@ Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
 
 
 @dataclass(slots=True)
-class Parcel:
+class OutgoingParcel:
     """What goes out as one request, and where it may go."""
 
     messages: Sequence[WrittenMessage]
@@ -54,21 +54,21 @@ def chained(
     queues: Sequence[MessageQueue],
     messages: Sequence[WrittenMessage],
     most_bytes: int,
-) -> list[list[Parcel]]:
+) -> list[list[OutgoingParcel]]:
     """Return chains of parcels of some size at most: those of one chain go one after the other."""
-    alone: list[list[Parcel]] = []
+    alone: list[list[OutgoingParcel]] = []
     by_place: dict[object, list[WrittenMessage]] = {}
     for message in messages:
         draft = message.draft
         if draft.is_waiting:
-            alone.append([Parcel([message])])
+            alone.append([OutgoingParcel([message])])
             continue
         place: object = None
         if draft.queue_id is not None or draft.sharding_key is not None:
             place = tuple(wanted(topic, queues, draft))
         by_place.setdefault(place, []).append(message)
     batches = {
-        place: [Parcel(batch) for batch in cut(group, most_bytes)]
+        place: [OutgoingParcel(batch) for batch in cut(group, most_bytes)]
         for place, group in by_place.items()
     }
     free = [[batch] for batch in batches.pop(None, [])]

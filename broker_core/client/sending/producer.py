@@ -38,7 +38,7 @@ from rocketpy.broker_core.client.parcels import (
 from rocketpy.broker_core.client.plain_messages import plain_batches
 from rocketpy.broker_core.client.queue_choice import BrokerFaults, QueueTurns, wanted
 from rocketpy.broker_core.client.routes import TopicRoute
-from rocketpy.broker_core.client.sending.chains import Parcel, Selector, chained, selected
+from rocketpy.broker_core.client.sending.chains import OutgoingParcel, Selector, chained, selected
 from rocketpy.broker_core.client.sending.hooks import SendHook, SendTry, call_after, call_before
 from rocketpy.broker_core.client.sending.in_flight import InFlight
 from rocketpy.broker_core.client.session import Answering, Session
@@ -134,7 +134,7 @@ class AsyncProducer:
             topic, select = self._wrapped(topic, select)
         else:  # replies go to a topic of the brokers' own
             _require_topic(topic)
-        parcel = Parcel([self._written(draft)], select, code, on_try)
+        parcel = OutgoingParcel([self._written(draft)], select, code, on_try)
         return (await self._deliver(topic, parcel))[0]
 
     async def begin(
@@ -142,7 +142,7 @@ class AsyncProducer:
     ) -> asyncio.Task[SendReceipt]:
         """Have one message sent; returns as soon as there is room for it in flight."""
         topic, select = self._wrapped(topic, select)
-        parcel = Parcel([self._written(draft)], select)
+        parcel = OutgoingParcel([self._written(draft)], select)
         size = parcel.size_bytes
         await self.in_flight.enter(1, size)
 
@@ -193,7 +193,7 @@ class AsyncProducer:
         topic, _ = self._wrapped(topic)
         await self._writable(topic)  # what cannot be sent at all is not tried in parts
         batches = plain_batches(bodies, min(BATCH_BYTES, most_bytes))
-        found = await self._deliver_chains(topic, [[Parcel(batch)] for batch in batches])
+        found = await self._deliver_chains(topic, [[OutgoingParcel(batch)] for batch in batches])
         return found[0] if len(found) == 1 else [each for placed in found for each in placed]
 
     async def send_oneway(
@@ -205,7 +205,7 @@ class AsyncProducer:
             as send(), as far as that is known when it leaves.
         """
         topic, select = self._wrapped(topic, select)
-        parcel = Parcel([self._written(draft)], select)
+        parcel = OutgoingParcel([self._written(draft)], select)
         queue = self._choose(topic, await self._writable(topic), parcel)
         stored = self._stored(parcel) or await self._stored_in_thread(parcel)
         command = send_command(self.settings.group, queue, parcel.messages, stored)
@@ -213,7 +213,7 @@ class AsyncProducer:
 
     # --- one parcel -------------------------------------------------------------------------------
 
-    async def _deliver(self, topic: str, parcel: Parcel) -> list[SendReceipt]:
+    async def _deliver(self, topic: str, parcel: OutgoingParcel) -> list[SendReceipt]:
         count, size = len(parcel.messages), parcel.size_bytes
         if not self.in_flight.try_enter(count, size):
             await self.in_flight.enter(count, size)
@@ -223,7 +223,7 @@ class AsyncProducer:
             self.in_flight.leave(count, size)
 
     async def _deliver_chains(
-        self, topic: str, chains: Sequence[Sequence[Parcel]]
+        self, topic: str, chains: Sequence[Sequence[OutgoingParcel]]
     ) -> list[list[SendReceipt]]:
         """Return the receipts of each chain, in the order of its messages."""
         if len(chains) == 1:  # most are so, and need no task
@@ -237,13 +237,15 @@ class AsyncProducer:
             await asyncio.gather(*sends, return_exceptions=True)
             raise
 
-    async def _deliver_in_order(self, topic: str, chain: Sequence[Parcel]) -> list[SendReceipt]:
+    async def _deliver_in_order(
+        self, topic: str, chain: Sequence[OutgoingParcel]
+    ) -> list[SendReceipt]:
         found: list[SendReceipt] = []
         for parcel in chain:
             found += await self._deliver(topic, parcel)
         return found
 
-    async def _try(self, topic: str, parcel: Parcel) -> list[SendReceipt]:
+    async def _try(self, topic: str, parcel: OutgoingParcel) -> list[SendReceipt]:
         stored, failed_on = self._stored(parcel) or await self._stored_in_thread(parcel), None
         for number in range(1, self.settings.tries + 1):
             queues = self._known_queues(topic) or await self._writable(topic)
@@ -267,7 +269,7 @@ class AsyncProducer:
         raise AssertionError("a try returns or raises")
 
     async def _once(
-        self, queue: MessageQueue, parcel: Parcel, stored: tuple[bytes, int], number: int
+        self, queue: MessageQueue, parcel: OutgoingParcel, stored: tuple[bytes, int], number: int
     ) -> list[SendReceipt]:
         command = send_command(self.settings.group, queue, parcel.messages, stored)
         if parcel.code is not None:
@@ -291,7 +293,7 @@ class AsyncProducer:
             call_after(self.hooks, replace(sending, receipts=receipts))
         return receipts
 
-    def _sending(self, queue: MessageQueue, parcel: Parcel, number: int) -> SendTry:
+    def _sending(self, queue: MessageQueue, parcel: OutgoingParcel, number: int) -> SendTry:
         sending = SendTry(
             group=self.settings.group,
             queue=queue,
@@ -302,7 +304,7 @@ class AsyncProducer:
         call_before(self.hooks, sending)
         return sending
 
-    def _may_try_again(self, topic: str, parcel: Parcel, error: RocketPyError) -> bool:
+    def _may_try_again(self, topic: str, parcel: OutgoingParcel, error: RocketPyError) -> bool:
         if error.retriable:
             return True
         if isinstance(error, IdentityRefusedError | PermissionRefusedError):
@@ -312,14 +314,14 @@ class AsyncProducer:
         is_for_others = isinstance(error, ServerRefusedError) and error.code in _ELSEWHERE
         return is_for_others and has_others and not parcel.is_fixed
 
-    def _stored(self, parcel: Parcel) -> tuple[bytes, int] | None:
+    def _stored(self, parcel: OutgoingParcel) -> tuple[bytes, int] | None:
         """Return the body of the request, and its sysFlag; None if that takes a thread."""
         over = self.settings.compress_over
         if over is not None and len(parcel.draft.body) >= max(over, _BIG_BYTES):
             return None
         return stored_form(parcel.messages, over)
 
-    async def _stored_in_thread(self, parcel: Parcel) -> tuple[bytes, int]:
+    async def _stored_in_thread(self, parcel: OutgoingParcel) -> tuple[bytes, int]:
         return await asyncio.to_thread(stored_form, parcel.messages, self.settings.compress_over)
 
     # --- where it goes ----------------------------------------------------------------------------
@@ -350,7 +352,7 @@ class AsyncProducer:
         self,
         topic: str,
         queues: Sequence[MessageQueue],
-        parcel: Parcel,
+        parcel: OutgoingParcel,
         failed_on: str | None = None,
     ) -> MessageQueue:
         if parcel.select is not None:
@@ -385,5 +387,5 @@ def _require_topic(topic: str) -> None:
     refuse_system_topic(topic)
 
 
-def _messages(chain: Sequence[Parcel]) -> list[WrittenMessage]:
+def _messages(chain: Sequence[OutgoingParcel]) -> list[WrittenMessage]:
     return [message for parcel in chain for message in parcel.messages]

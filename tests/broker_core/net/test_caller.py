@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from rocketpy.broker_core.net.asking_connection import AskingConnection
 from rocketpy.broker_core.net.caller import Caller
-from rocketpy.broker_core.net.client_connection import ClientConnection
 from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -53,7 +53,7 @@ def in_loop(test: Callable[[Caller, str], Awaitable[Any]]) -> None:
     asyncio.run(run())
 
 
-def connection_of(caller: Caller) -> ClientConnection:
+def connection_of(caller: Caller) -> AskingConnection:
     (connection,) = caller._connections.values()
     return connection
 

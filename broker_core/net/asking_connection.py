@@ -19,7 +19,7 @@ _TICKS_A_S = 100
 _SMALL_BYTES = 4 << 10  # a body is copied to its header: one piece costs less than two
 
 
-class ClientConnection(Connection):
+class AskingConnection(Connection):
     """A connection that a client opened to an address. Used in the loop only."""
 
     def __init__(self, address: str, service: Serves | None, *, has_tls: bool) -> None:
