@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles (50 examples while developing, 200 in CI), the settings
+"""What all tests share: Hypothesis profiles (50 examples while developing, 100 in CI), the settings
 of every Spark that one of them starts (quick_spark), and the order in which workers take files.
 
 `make unit` installs no Spark; the tests of connector and jobs, some of which need none, are passed
@@ -23,7 +23,7 @@ for name, value in quick_spark.environment().items():
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=SLOW_IS_FINE)
-settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW_IS_FINE)
+settings.register_profile("ci", max_examples=100, deadline=None, suppress_health_check=SLOW_IS_FINE)
 settings.register_profile(
     "soak", max_examples=2000, deadline=None, suppress_health_check=SLOW_IS_FINE
 )
