@@ -20,8 +20,8 @@ DELTA_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 
-# In a report the JVM's second compiler takes a quarter of all CPU time, and pays off too late. Without
-# it the JVM keeps only 48 MiB of compiled code, and a report fills nearly all of them.
+# In a report the JVM's second compiler takes a quarter of all CPU time, and pays off too late.
+# Without it the JVM keeps only 48 MiB of compiled code, and a report fills nearly all of them.
 _SHORT_LIFE = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"
 }

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from rocketpy.broker_core.protocol.errors import HeaderError
+from rocketpy.broker_core.protocol.wire_value import WireValue
 
 _Header = TypeVar("_Header", bound="Header")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
@@ -27,8 +28,7 @@ def wire(name: str, *, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={_WIRE: name})
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Header:
+class Header(WireValue):
     """The fields of a request or an answer."""
 
     JAVA: ClassVar[str]  # the name of Apache's class for it

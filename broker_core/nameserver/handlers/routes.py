@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.nameserver.key_values import ORDER_TOPICS
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _HELP = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 
-@dataclass(frozen=True, kw_only=True)
 class MembersAnswer(Body):
     """The brokers of one name that live."""
 

@@ -28,6 +28,7 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.errors import BodyError
 from rocketpy.broker_core.protocol.java_json import ObjectKey
+from rocketpy.broker_core.protocol.wire_value import WireValue
 
 _Body = TypeVar("_Body", bound="Body")
 _WIRE, _ORDINALS = "wire", "ordinals"
@@ -54,8 +55,7 @@ def empty() -> Any:
     return dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Body:
+class Body(WireValue):
     """What a request or an answer says beside its header, or a part of it."""
 
     JAVA: ClassVar[str]  # the name of Apache's class for it

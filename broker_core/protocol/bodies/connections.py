@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rocketpy.broker_core.protocol.bodies.body import Body, choice, empty, member
 from rocketpy.broker_core.protocol.bodies.heartbeats import (
@@ -14,7 +13,6 @@ from rocketpy.broker_core.protocol.bodies.heartbeats import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumerList(Body):
     """The clients of a group, by their ids."""
 
@@ -23,7 +21,6 @@ class ConsumerList(Body):
     consumer_id_list: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClientConnection(Body):
     """A client that is connected."""
 
@@ -35,7 +32,6 @@ class ClientConnection(Body):
     version: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumerConnection(Body):
     """The clients of a consumer group, and what they consume."""
 
@@ -48,7 +44,6 @@ class ConsumerConnection(Body):
     consume_from_where: str | None = choice(None, FROM_WHERE)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProducerConnection(Body):
     """The clients of a producer group."""
 
@@ -57,7 +52,6 @@ class ProducerConnection(Body):
     connections: tuple[ClientConnection, ...] = member("connectionSet", default=())
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProducerInfo(Body):
     """A client that sends."""
 
@@ -70,7 +64,6 @@ class ProducerInfo(Body):
     last_update_timestamp: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProducerTable(Body):
     """All clients that send, by group."""
 
@@ -79,7 +72,6 @@ class ProducerTable(Body):
     data: Mapping[str, tuple[ProducerInfo, ...]] = empty()
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckedSubscription(Body):
     """A subscription that a client wants checked before it uses it."""
 
@@ -91,7 +83,6 @@ class CheckedSubscription(Body):
     namespace: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupSubscription(Body):
     """The subscription of a group to a topic; without one where nobody has it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -11,7 +10,6 @@ from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
 from rocketpy.broker_core.protocol.bodies.heartbeats import SubscriptionData
 
 
-@dataclass(frozen=True, kw_only=True)
 class DirectlyConsumed(Body):
     """What came of a message that a client was told to consume."""
 
@@ -24,7 +22,6 @@ class DirectlyConsumed(Body):
     spent_time_mills: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumerRunningInfo(Body):
     """A client of a group: its settings, its queues, and how it goes; values as they came."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
 from rocketpy.broker_core.protocol.bodies.topics import DataVersion
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupSettings(Body):
     """The settings of a group; attributes have the names that GroupConfig of metadata/ has."""
 
@@ -37,7 +36,6 @@ class GroupSettings(Body):
     subscription_data_set: tuple[Any, ...] | None = None  # of 5.x, as it came
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupSettingsTable(Body):
     """The groups of a broker, with the version of their settings."""
 
@@ -49,7 +47,6 @@ class GroupSettingsTable(Body):
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupSettingsList(Body):
     """Several groups to be made at once."""
 
@@ -58,7 +55,6 @@ class GroupSettingsList(Body):
     groups: tuple[GroupSettings, ...] = member("groupConfigList", default=())
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupList(Body):
     """The names of groups."""
 

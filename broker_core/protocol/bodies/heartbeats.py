@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.bodies.body import Body, choice, member
 
 TAG, SQL92 = "TAG", "SQL92"  # expression types
@@ -27,7 +25,6 @@ FROM_WHERE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SubscriptionData(Body):
     """Which messages of a topic a group wants."""
 
@@ -42,7 +39,6 @@ class SubscriptionData(Body):
     class_filter_mode: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProducerData(Body):
     """A group that a client sends for."""
 
@@ -51,7 +47,6 @@ class ProducerData(Body):
     group_name: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumerData(Body):
     """A group that a client consumes for."""
 
@@ -65,7 +60,6 @@ class ConsumerData(Body):
     unit_mode: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class HeartbeatData(Body):
     """A client and its groups."""
 

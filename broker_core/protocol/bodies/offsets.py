@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
 from rocketpy.broker_core.protocol.bodies.topics import DataVersion
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResetOffsets(Body):
     """Where a group reads on, by queue."""
 
@@ -19,7 +18,6 @@ class ResetOffsets(Body):
     offset_table: Mapping[MessageQueue, int] = empty()
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueueOffset(Body):
     """A queue, and where a group reads on in it."""
 
@@ -31,7 +29,6 @@ class QueueOffset(Body):
     offset: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResetOffsetsForC(Body):
     """The same as a list, for clients that cannot read objects as keys: those in C++."""
 
@@ -55,7 +52,6 @@ class ResetOffsetsForC(Body):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumerStatus(Body):
     """How far a client has read its queues; of several, by client."""
 
@@ -67,7 +63,6 @@ class ConsumerStatus(Body):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CorrectionOffsets(Body):
     """Offsets by queue id."""
 
@@ -76,7 +71,6 @@ class CorrectionOffsets(Body):
     correction_offsets: Mapping[int, int] = empty()
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumerOffsetTable(Body):
     """All offsets of groups, by `topic@group` and queue id."""
 
@@ -86,7 +80,6 @@ class ConsumerOffsetTable(Body):
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DelayOffsetTable(Body):
     """How far delayed messages are delivered, by level."""
 
@@ -96,7 +89,6 @@ class DelayOffsetTable(Body):
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueueTimeSpan(Body):
     """When the messages of a queue were stored, and that at which a group is; times in ms."""
 
@@ -109,7 +101,6 @@ class QueueTimeSpan(Body):
     delay_time: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumeTimeSpans(Body):
     """That for each queue of a topic."""
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.bodies.body import Body, member
 
 
-@dataclass(frozen=True, kw_only=True)
 class LockBatchRequest(Body):
     """The queues that a client of a group wants to have."""
 
@@ -20,7 +17,6 @@ class LockBatchRequest(Body):
     only_this_broker: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class UnlockBatchRequest(Body):
     """The queues that a client of a group leaves to others."""
 
@@ -32,7 +28,6 @@ class UnlockBatchRequest(Body):
     only_this_broker: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class LockBatchResponse(Body):
     """Those of the queues that the client has now."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rocketpy.broker_core.protocol import java_json
@@ -28,7 +28,6 @@ _LENGTH = struct.Struct(">i")
 _WORDS = 5  # of a topic without attributes
 
 
-@dataclass(frozen=True, kw_only=True)
 class RegisterBrokerBody(Body):
     """The topics of a broker, and the filter servers beside it."""
 

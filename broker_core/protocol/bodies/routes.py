@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rocketpy.broker_core.protocol import java_json
 from rocketpy.broker_core.protocol.bodies.body import Body, empty
@@ -13,7 +12,6 @@ from rocketpy.broker_core.protocol.bodies.body import Body, empty
 QUOTED_IDS_SINCE = 401
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerData(Body):
     """The brokers of one name, by their ids; the master's is 0."""
 
@@ -26,7 +24,6 @@ class BrokerData(Body):
     zone_name: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueueData(Body):
     """The queues that a topic has on the brokers of one name."""
 
@@ -39,7 +36,6 @@ class QueueData(Body):
     topic_sys_flag: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicRouteData(Body):
     """The queues of a topic and the brokers that have them."""
 
@@ -64,7 +60,6 @@ class TopicRouteData(Body):
         return java_json.dumps(members)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClusterInfo(Body):
     """All brokers by name, and the names of a cluster's."""
 
@@ -74,7 +69,6 @@ class ClusterInfo(Body):
     cluster_addr_table: Mapping[str, tuple[str, ...]] = empty()
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicList(Body):
     """The names of topics."""
 
@@ -84,7 +78,6 @@ class TopicList(Body):
     broker_addr: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class KeyValueTable(Body):
     """Values by key: of a name server's namespace, or about a broker that runs."""
 
@@ -93,7 +86,6 @@ class KeyValueTable(Body):
     table: Mapping[str, str] = empty()
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerMemberGroup(Body):
     """The brokers of one name that live, for each other."""
 
@@ -104,7 +96,6 @@ class BrokerMemberGroup(Body):
     broker_addrs: Mapping[int, str] = empty()
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerMembers(Body):
     """Those brokers, as the answer to who asks for them."""
 

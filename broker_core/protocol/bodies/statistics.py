@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -11,7 +11,6 @@ from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
 from rocketpy.broker_core.protocol.bodies.heartbeats import SubscriptionData
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicOffset(Body):
     """The ends of a queue, and when its last message was stored."""
 
@@ -22,7 +21,6 @@ class TopicOffset(Body):
     last_update_timestamp: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicStats(Body):
     """The ends of a topic's queues."""
 
@@ -32,7 +30,6 @@ class TopicStats(Body):
     topic_put_tps: float | None = None  # of 5.x
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumedOffset(Body):
     """How far a group has read a queue, and when its last message was stored."""
 
@@ -44,7 +41,6 @@ class ConsumedOffset(Body):
     last_timestamp: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumeStats(Body):
     """How far a group has read its queues."""
 
@@ -54,7 +50,6 @@ class ConsumeStats(Body):
     consume_tps: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumeStatsList(Body):
     """How far the groups of a broker have read their topics: one mapping for each group."""
 
@@ -68,7 +63,6 @@ class ConsumeStatsList(Body):
     total_inflight_diff: int | None = None  # of 5.x
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerStatsItem(Body):
     """A sum over a time, its rate a second, and its mean."""
 
@@ -79,7 +73,6 @@ class BrokerStatsItem(Body):
     mean: float = member("avgpt", default=0.0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerStats(Body):
     """What a broker counted in the last minute, hour and day."""
 
@@ -90,7 +83,6 @@ class BrokerStats(Body):
     stats_day: BrokerStatsItem = field(default_factory=BrokerStatsItem)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumeQueueEntry(Body):
     """An entry of a queue, and whether a group's filter takes it."""
 
@@ -105,7 +97,6 @@ class ConsumeQueueEntry(Body):
     msg: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumeQueueEntries(Body):
     """Some entries of a queue, with its ends."""
 
@@ -118,7 +109,6 @@ class ConsumeQueueEntries(Body):
     filter_data: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReplicaStatus(Body):
     """How far the slaves of a broker are behind, or how far it is itself."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rocketpy.broker_core.protocol.bodies.body import Body, empty, member
 
 
-@dataclass(frozen=True, kw_only=True)
 class DataVersion(Body):
     """How often settings were changed, and when; the counter grows by one each time."""
 
@@ -20,7 +19,6 @@ class DataVersion(Body):
     timestamp: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicSettings(Body):
     """The settings of a topic; attributes have the names that TopicConfig of metadata/ has."""
 
@@ -36,7 +34,6 @@ class TopicSettings(Body):
     attributes: Mapping[str, str] = empty()
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicSettingsTable(Body):
     """The topics of a broker, with the version of their settings."""
 
@@ -50,7 +47,6 @@ class TopicSettingsTable(Body):
     topic_queue_mapping_info_map: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicSettingsList(Body):
     """Several topics to be made at once."""
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerConfigAnswer(Answer):
     """The version of a broker's settings; the body has them as Java's properties."""
 
@@ -17,7 +14,6 @@ class BrokerConfigAnswer(Answer):
     version: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RegisterFilterServer(Request):
     """A program that filters messages for a broker lives; 4.x only."""
 
@@ -27,7 +23,6 @@ class RegisterFilterServer(Request):
     filter_server_addr: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RegisterFilterServerAnswer(Answer):
     """Which broker it filters for."""
 

@@ -5,14 +5,11 @@ These few stand alone, for each class of a header costs time when it is imported
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.headers import wire
 from rocketpy.broker_core.protocol.requests.request import Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetRoute(Request):
     """The brokers and queues of a topic."""
 
@@ -23,7 +20,6 @@ class GetRoute(Request):
     accept_standard_json_only: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Heartbeat(Request):
     """A client lives; the body has its groups and subscriptions."""
 
@@ -31,7 +27,6 @@ class Heartbeat(Request):
     CODES = (RequestCode.HEART_BEAT,)
 
 
-@dataclass(frozen=True, kw_only=True)
 class UnregisterClient(Request):
     """A client leaves a group."""
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetConsumerList(Request):
     """Who is in a group."""
 
@@ -18,7 +15,6 @@ class GetConsumerList(Request):
     consumer_group: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class NotifyConsumersChanged(Request):
     """A broker tells a client that somebody joined its group, or left."""
 
@@ -28,7 +24,6 @@ class NotifyConsumersChanged(Request):
     consumer_group: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class LockQueues(Request):
     """Have queues for one client alone; the body says which."""
 
@@ -36,7 +31,6 @@ class LockQueues(Request):
     CODES = (RequestCode.LOCK_BATCH_MQ,)
 
 
-@dataclass(frozen=True, kw_only=True)
 class UnlockQueues(Request):
     """Leave queues to others; the body says which."""
 
@@ -44,7 +38,6 @@ class UnlockQueues(Request):
     CODES = (RequestCode.UNLOCK_BATCH_MQ,)
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetAllGroups(Request):
     """The settings of groups, some at a time."""
 
@@ -56,7 +49,6 @@ class GetAllGroups(Request):
     max_group_num: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AllGroupsAnswer(Answer):
     """How many groups there are."""
 
@@ -65,7 +57,6 @@ class AllGroupsAnswer(Answer):
     total_group_num: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class DeleteGroup(Request):
     """Delete a group's settings, and its offsets if that is asked for."""
 
@@ -77,7 +68,6 @@ class DeleteGroup(Request):
     remove_offset: bool | None = None  # the same, as 4.x says it
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetConsumerConnections(Request):
     """The clients of a consumer group, with their subscriptions."""
 
@@ -87,7 +77,6 @@ class GetConsumerConnections(Request):
     consumer_group: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetProducerConnections(Request):
     """The clients of a producer group."""
 
@@ -97,7 +86,6 @@ class GetProducerConnections(Request):
     producer_group: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetConsumeStats(Request):
     """How far a group has read the queues of a topic, or of all its topics."""
 
@@ -109,7 +97,6 @@ class GetConsumeStats(Request):
     topic_list: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetBrokerConsumeStats(Request):
     """The same for all groups of a broker."""
 
@@ -119,7 +106,6 @@ class GetBrokerConsumeStats(Request):
     is_order: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryGroupsOfTopic(Request):
     """Which groups read a topic."""
 
@@ -129,7 +115,6 @@ class QueryGroupsOfTopic(Request):
     topic: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryTopicsOfGroup(Request):
     """Which topics a group reads."""
 
@@ -139,7 +124,6 @@ class QueryTopicsOfGroup(Request):
     group: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuerySubscriptionOfGroup(Request):
     """What a group wants of a topic."""
 
@@ -150,7 +134,6 @@ class QuerySubscriptionOfGroup(Request):
     topic: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetGroup(Request):
     """The settings of a group."""
 
@@ -160,7 +143,6 @@ class GetGroup(Request):
     group: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class UpdateGroupForbidden(Request):
     """Whether a group may read a topic: say it, or ask without saying."""
 
@@ -172,7 +154,6 @@ class UpdateGroupForbidden(Request):
     readable: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetConsumerRunningInfo(Request):
     """What a client of a group says of itself; a tool asks a broker, the broker the client."""
 
@@ -184,7 +165,6 @@ class GetConsumerRunningInfo(Request):
     jstack_enable: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetAllProducers(Request):
     """All clients that send."""
 

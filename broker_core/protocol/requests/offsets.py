@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryConsumerOffset(Request):
     """How far a group has read a queue."""
 
@@ -21,7 +18,6 @@ class QueryConsumerOffset(Request):
     set_zero_if_not_found: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class UpdateConsumerOffset(Request):
     """A group has read a queue up to an offset."""
 
@@ -34,7 +30,6 @@ class UpdateConsumerOffset(Request):
     commit_offset: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class SearchOffset(Request):
     """The first offset from a store time on, or the last before it."""
 
@@ -48,7 +43,6 @@ class SearchOffset(Request):
     lite_topic: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetMaxOffset(Request):
     """The end of a queue."""
 
@@ -60,7 +54,6 @@ class GetMaxOffset(Request):
     committed: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetMinOffset(Request):
     """The first offset of a queue."""
 
@@ -71,7 +64,6 @@ class GetMinOffset(Request):
     queue_id: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetEarliestStoreTime(Request):
     """When the first message of a queue was stored."""
 
@@ -82,7 +74,6 @@ class GetEarliestStoreTime(Request):
     queue_id: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class EarliestStoreTimeAnswer(Answer):
     """A store time."""
 
@@ -91,7 +82,6 @@ class EarliestStoreTimeAnswer(Answer):
     timestamp: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResetOffset(Request):
     """Have a group read on from a time, or from an offset of one queue.
 
@@ -112,7 +102,6 @@ class ResetOffset(Request):
     offset: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetConsumerStatus(Request):
     """How far the clients of a group have read a topic, or one of them.
 
@@ -130,7 +119,6 @@ class GetConsumerStatus(Request):
     client_addr: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CloneGroupOffset(Request):
     """Have a group read on where another one does."""
 
@@ -143,7 +131,6 @@ class CloneGroupOffset(Request):
     offline: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryCorrectionOffset(Request):
     """The least offsets of a topic that groups have, but for some; for a group to start with."""
 
@@ -155,7 +142,6 @@ class QueryCorrectionOffset(Request):
     filter_groups: str | None = None  # with commas between
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryConsumeTimeSpan(Request):
     """From when to when the messages of a topic are, and up to when a group has read them."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.headers import wire
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
@@ -11,7 +9,6 @@ from rocketpy.broker_core.protocol.requests.request import Answer, Request
 COMMIT_OFFSET, SUSPEND, SUBSCRIPTION, CLASS_FILTER, LITE_PULL = 1, 2, 4, 8, 16  # PullMessage's
 
 
-@dataclass(frozen=True, kw_only=True)
 class PullMessage(Request):
     """Messages of a queue from an offset on; may be kept waiting until one comes."""
 
@@ -36,7 +33,6 @@ class PullMessage(Request):
     proxy_forward_client_id: str | None = wire("proxyFrowardClientId", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PullMessageAnswer(Answer):
     """Where to read on, and which offsets there are."""
 
@@ -52,7 +48,6 @@ class PullMessageAnswer(Answer):
     forbidden_type: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryMessage(Request):
     """Messages by a key, stored between two times."""
 
@@ -69,7 +64,6 @@ class QueryMessage(Request):
     is_unique_key: bool | None = wire("_UNIQUE_KEY_QUERY", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryMessageAnswer(Answer):
     """How far the index goes."""
 
@@ -79,7 +73,6 @@ class QueryMessageAnswer(Answer):
     index_last_update_phyoffset: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class ViewMessage(Request):
     """The message at a physical offset."""
 
@@ -90,7 +83,6 @@ class ViewMessage(Request):
     topic: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryConsumeQueue(Request):
     """Entries of a queue."""
 
@@ -104,7 +96,6 @@ class QueryConsumeQueue(Request):
     consumer_group: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConsumeDirectly(Request):
     """Have a client of a group consume one message, and say what came of it.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rocketpy.broker_core.protocol.codes import OwnCode, RequestCode
 from rocketpy.broker_core.protocol.headers import Header, wire
 
 
-@dataclass(frozen=True, kw_only=True)
 class Request(Header):
     """Of whom it is asked, and how."""
 
@@ -23,12 +21,10 @@ class Request(Header):
     request_type: int | None = wire("ReqT", default=None)  # 0 from consumers that pull
 
 
-@dataclass(frozen=True, kw_only=True)
 class Answer(Header):
     """What is said beside the code."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class OffsetAnswer(Answer):
     """An offset of a queue."""
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.headers import wire
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class RegisterBroker(Request):
     """A broker lives; the body has its topics."""
 
@@ -27,7 +24,6 @@ class RegisterBroker(Request):
     body_crc: int | None = wire("bodyCrc32", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RegisterBrokerAnswer(Answer):
     """Who is the master, for a slave."""
 
@@ -37,7 +33,6 @@ class RegisterBrokerAnswer(Answer):
     master_addr: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class UnregisterBroker(Request):
     """A broker stops."""
 
@@ -50,7 +45,6 @@ class UnregisterBroker(Request):
     broker_id: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class DeleteTopicRoute(Request):
     """Forget the route of a topic, in one cluster or in all."""
 
@@ -61,7 +55,6 @@ class DeleteTopicRoute(Request):
     cluster_name: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class PutKeyValue(Request):
     """Keep a value."""
 
@@ -73,7 +66,6 @@ class PutKeyValue(Request):
     value: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetKeyValue(Request):
     """Give a value."""
 
@@ -84,7 +76,6 @@ class GetKeyValue(Request):
     key: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class KeyValueAnswer(Answer):
     """A value."""
 
@@ -93,7 +84,6 @@ class KeyValueAnswer(Answer):
     value: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class DeleteKeyValue(Request):
     """Forget a value."""
 
@@ -104,7 +94,6 @@ class DeleteKeyValue(Request):
     key: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class WipeWritePermission(Request):
     """Have nobody write to the topics of a broker."""
 
@@ -114,7 +103,6 @@ class WipeWritePermission(Request):
     broker_name: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class WipeWritePermissionAnswer(Answer):
     """Of how many topics."""
 
@@ -123,7 +111,6 @@ class WipeWritePermissionAnswer(Answer):
     wipe_topic_count: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class AddWritePermission(Request):
     """Have the topics of a broker written to again."""
 
@@ -133,7 +120,6 @@ class AddWritePermission(Request):
     broker_name: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class AddWritePermissionAnswer(Answer):
     """Of how many topics."""
 
@@ -142,7 +128,6 @@ class AddWritePermissionAnswer(Answer):
     add_topic_count: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListKeyValues(Request):
     """Give all values of a namespace."""
 
@@ -152,7 +137,6 @@ class ListKeyValues(Request):
     namespace: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListTopicsOfCluster(Request):
     """Give the topics of a cluster."""
 
@@ -162,7 +146,6 @@ class ListTopicsOfCluster(Request):
     cluster: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RegisterTopic(Request):
     """A broker has a topic; the body has its queues, as a route has them."""
 
@@ -172,7 +155,6 @@ class RegisterTopic(Request):
     topic: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryDataVersion(Request):
     """Say whether a broker's topics have changed since; the body has their version."""
 
@@ -185,7 +167,6 @@ class QueryDataVersion(Request):
     broker_id: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryDataVersionAnswer(Answer):
     """Whether they have."""
 
@@ -194,7 +175,6 @@ class QueryDataVersionAnswer(Answer):
     changed: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerHeartbeat(Request):
     """A broker lives, and nothing has changed."""
 
@@ -212,7 +192,6 @@ class BrokerHeartbeat(Request):
     election_priority: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetBrokerMembers(Request):
     """Give the brokers of a name that live."""
 

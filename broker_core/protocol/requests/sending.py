@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.headers import wire
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class SendMessage(Request):
     """One message, or a batch: the body has it. One letter for each field, as many are sent."""
 
@@ -36,7 +35,6 @@ class SendMessage(Request):
     broker_name: str | None = wire("n", default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SendMessageV1(Request):
     """The same by the names in full, as old clients send it."""
 
@@ -62,7 +60,6 @@ class SendMessageV1(Request):
         return SendMessage(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
-@dataclass(frozen=True, kw_only=True)
 class SendMessageAnswer(Answer):
     """Where the message is."""
 
@@ -76,7 +73,6 @@ class SendMessageAnswer(Answer):
     recall_handle: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class SendMessageBack(Request):
     """A message that a consumer could not deal with: later once more, or to the dead letters."""
 
@@ -92,7 +88,6 @@ class SendMessageBack(Request):
     max_reconsume_times: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class PushReply(Request):
     """A broker hands the reply to a request to who made the request; the body is the message's."""
 
@@ -115,7 +110,6 @@ class PushReply(Request):
     unit_mode: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class RecallMessage(Request):
     """Have a message that waits for its time not delivered."""
 
@@ -127,7 +121,6 @@ class RecallMessage(Request):
     producer_group: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class RecallMessageAnswer(Answer):
     """Which message it was."""
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import OwnCode
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class AskStaged(Request):
     """Which batch of a writer is the last one that is stored; also, whether there is staging."""
 
@@ -19,7 +16,6 @@ class AskStaged(Request):
     former: str | None = None  # what an earlier version called the writer
 
 
-@dataclass(frozen=True, kw_only=True)
 class AskStagedAnswer(Answer):
     """The number of the batch, -1 for none, and the brokers that it was for, as JSON."""
 
@@ -29,7 +25,6 @@ class AskStagedAnswer(Answer):
     brokers: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class StageRows(Request):
     """Some rows of a task; the body has them, as a stream of Arrow's."""
 
@@ -45,7 +40,6 @@ class StageRows(Request):
     is_last: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class StageRowsAnswer(Answer):
     """The file that a commit is to name: there with the last rows, if there are any."""
 
@@ -54,7 +48,6 @@ class StageRowsAnswer(Answer):
     file: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CommitStaged(Request):
     """Store what was staged in files, whole and once; the body has their names, as JSON."""
 
@@ -67,7 +60,6 @@ class CommitStaged(Request):
     brokers: str | None = None  # all that have a part of the batch, as JSON
 
 
-@dataclass(frozen=True, kw_only=True)
 class CommitStagedAnswer(Answer):
     """Whether it was stored now; it was before otherwise."""
 
@@ -76,7 +68,6 @@ class CommitStagedAnswer(Answer):
     is_new: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class DropStaged(Request):
     """Remove what was staged in a transaction."""
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class CreateTopic(Request):
     """Make a topic, or change its settings."""
 
@@ -27,7 +24,6 @@ class CreateTopic(Request):
     force: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CreateTopics(Request):
     """Make several topics, or change their settings; the body has them."""
 
@@ -35,7 +31,6 @@ class CreateTopics(Request):
     CODES = (RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,)
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetAllTopics(Request):
     """The settings of topics, some at a time."""
 
@@ -47,7 +42,6 @@ class GetAllTopics(Request):
     max_topic_num: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AllTopicsAnswer(Answer):
     """How many topics there are."""
 
@@ -56,7 +50,6 @@ class AllTopicsAnswer(Answer):
     total_topic_num: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetTopicStats(Request):
     """The offsets of a topic's queues."""
 
@@ -66,7 +59,6 @@ class GetTopicStats(Request):
     topic: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetTopic(Request):
     """The settings of a topic."""
 
@@ -76,7 +68,6 @@ class GetTopic(Request):
     topic: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class DeleteTopic(Request):
     """Delete a topic from a broker."""
 
@@ -86,7 +77,6 @@ class DeleteTopic(Request):
     topic: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ViewStats(Request):
     """Rates that a broker counts, by name and key."""
 

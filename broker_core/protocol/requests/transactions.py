@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.requests.request import Request
 
 
-@dataclass(frozen=True, kw_only=True)
 class EndTransaction(Request):
     """Commit (8), rollback (12), or not known yet (0)."""
 
@@ -25,7 +22,6 @@ class EndTransaction(Request):
     transaction_id: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckTransactionState(Request):
     """A broker asks a producer what became of a transaction; the body is the half message."""
 
@@ -40,7 +36,6 @@ class CheckTransactionState(Request):
     offset_msg_id: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResumeCheck(Request):
     """Have a half message checked again that was given up on."""
 
