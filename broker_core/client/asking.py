@@ -76,9 +76,13 @@ class _Conversation:
 
     def _send(self) -> None:
         assert self._connection is not None
-        while self._sent < len(self.commands) and len(self._opaques) < IN_FLIGHT:
-            self._opaques.append(self._connection.send_request(self.commands[self._sent]))
+        upto = min(len(self.commands), self._sent + IN_FLIGHT - len(self._opaques))
+        while self._sent < upto:
+            command = self.commands[self._sent]
             self._sent += 1
+            # They leave with the last of them, in one write, and not later: other brokers are next.
+            may_wait = self._sent < upto
+            self._opaques.append(self._connection.send_request(command, may_wait=may_wait))
 
     @property
     def is_late(self) -> bool:
