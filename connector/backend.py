@@ -55,6 +55,12 @@ class Queues(Protocol):
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         """Return where in the log a message of a queue lies; None if there is no such entry."""
 
+    def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
+        """Have physical_offset() of some queues and offsets ready, all asked for at once.
+
+        Whoever asks nobody does nothing. It says nothing of what is not there, or not answered.
+        """
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the first offset stored at or after a time; the end if there is none."""
 

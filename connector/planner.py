@@ -125,6 +125,7 @@ class Planner:
     def _plan(self, begin: SourceOffset, *, is_limited: bool) -> SourceOffset | None:
         """Return the end of a batch, if there is anything to read or to note."""
         found = self._look(begin.positions)
+        self._look_up(begin, found.stored, is_limited=is_limited)
         fates = self._fates(begin, found)
         self._consumer.arrive(lambda: found.topics)
         reads = self._consumer.reading(begin.positions)
@@ -149,6 +150,14 @@ class Planner:
         anchors = {queue: at for queue, at in begin.anchors.items() if queue in kept}
         anchors |= self._anchors(ends, begin, gained)
         return begin.advanced(kept | ends, anchors, gained)
+
+    def _look_up(self, begin: SourceOffset, stored: StoredRanges, *, is_limited: bool) -> None:
+        """Have the messages looked up that a plan compares or anchors at, all of them at once."""
+        known = begin.positions.keys() & stored.keys()
+        wanted = {(queue, begin.positions[queue] - 1) for queue in known & begin.anchors.keys()}
+        if not is_limited and self._target is None:  # the plan will end where the queues do
+            wanted |= {(queue, stored[queue][1] - 1) for queue in known}
+        self._backend.look_up([each for each in wanted if each[1] >= 0])
 
     # --- where to read on -----------------------------------------------------------------------
 
@@ -194,14 +203,16 @@ class Planner:
         self, ends: Positions, begin: SourceOffset, gained: Positions
     ) -> dict[MessageQueue, int]:
         """Return the anchor of each position; what did not move keeps its own."""
-        anchors = {}
-        for queue, at in ends.items():
-            stays = begin.positions.get(queue) == at and queue not in gained
-            if stays and queue in begin.anchors:
-                anchors[queue] = begin.anchors[queue]
-            elif at > 0:
-                before = self._backend.physical_offset(queue, at - 1)
-                anchors[queue] = NOTHING if before is None else before
+        anchors = {
+            queue: begin.anchors[queue]
+            for queue, at in ends.items()
+            if begin.positions.get(queue) == at and queue not in gained and queue in begin.anchors
+        }
+        last = [(queue, at - 1) for queue, at in ends.items() if queue not in anchors and at > 0]
+        self._backend.look_up(last)
+        for queue, queue_offset in last:
+            before = self._backend.physical_offset(queue, queue_offset)
+            anchors[queue] = NOTHING if before is None else before
         return anchors
 
     # --- what is between two points -------------------------------------------------------------
@@ -223,11 +234,12 @@ class Planner:
         stored = self._patiently(
             lambda: look_at(topics, self._backend, spans).showing(wanted), self._patience_s
         ).stored
+        anchored = wanted.keys() & stored.keys() & stop.anchors.keys()
+        self._backend.look_up([(queue, wanted[queue] - 1) for queue in anchored])
         anew = {
             queue: Loss(queue, origin.get(queue, 0), at, "it was made anew after it was planned")
             for queue, at in wanted.items()
-            if queue in stored
-            and queue in stop.anchors
+            if queue in anchored
             and is_anew(queue, at, stop.anchors[queue], stored, self._backend.physical_offset)
         }
         rest = {queue: at for queue, at in wanted.items() if queue not in anew}

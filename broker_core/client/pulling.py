@@ -6,16 +6,23 @@ What one pull asks and answers is in pulled.py; how read() keeps many in flight,
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from rocketpy.broker_core.client.asking import ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.client.key_queries import records_with_key
 from rocketpy.broker_core.client.pull_window import PullWindow
-from rocketpy.broker_core.client.pulled import TOOLS_GROUP, Pulled, PullFilter, PullRequest
+from rocketpy.broker_core.client.pulled import (
+    PULL_ANSWERS,
+    TOOLS_GROUP,
+    Pulled,
+    PullFilter,
+    PullRequest,
+)
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.decoder import decode
 from rocketpy.broker_core.errors import RecordError, TopicNotFoundError
@@ -25,6 +32,7 @@ from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.command import RemotingCommand
 
 MOST_MESSAGES = 1024  # asked for at once; brokers give what their settings allow
+_TOGETHER = 16  # pulls of single messages, of 4 MiB at most
 _HELD_MS = 15_000
 _HELD_LATE_S = 30.0  # after which a held pull is lost: Apache's broker looks every 5 s
 _LOOK_S = 1.0  # how long a wait is at most, and how soon a lost broker is tried again
@@ -63,6 +71,23 @@ class Puller:
         ask = self._cluster.try_replicas if takes_slave else self._cluster.try_broker
         answer = ask(queue.broker, command)
         return self._request.pulled(queue, queue_offset, answer)
+
+    def pull_each(
+        self, messages: Sequence[tuple[MessageQueue, int]], *, most: int
+    ) -> Iterator[Pulled]:
+        """Yield what queues have from offsets on, many asked at once; does not wait for messages.
+
+        What is refused, and what is not answered, is left out.
+        """
+        for first in range(0, len(messages), _TOGETHER):
+            some = messages[first : first + _TOGETHER]
+            asked = [
+                (queue.broker, self._request.command(queue, queue_offset, most=most))
+                for queue, queue_offset in some
+            ]
+            for each, answer in zip(some, ask_each(self._cluster, asked), strict=True):
+                if isinstance(answer, RemotingCommand) and answer.code in PULL_ANSWERS:
+                    yield self._request.pulled(*each, answer)
 
     def read(self, queue: MessageQueue, start: int, end: int) -> Iterator[Pulled]:
         """Yield all messages of a queue from one offset up to another, in order.

@@ -88,6 +88,10 @@ class ClusterBackend:
         """Return where in its broker's log a message of a queue lies; None if it is not there."""
         return self._queues.physical_offset(queue, queue_offset)
 
+    def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
+        """Have physical_offset() of some queues and offsets ready, all asked for at once."""
+        self._queues.look_up(messages)
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the first offset stored at or after a time; the end if there is none."""
         return self._queues.offset_by_time(queue, time_ms)

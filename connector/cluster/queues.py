@@ -5,7 +5,9 @@ Q2  What a broker that does not answer holds is unknown, never empty: its queues
     is found, and the error says so. It is passed over for a moment, not asked at each look. What
     its slaves hold is told with the error.
 Q3  While no name server answers, topics and queues are those that were found last.
-Q4  An idle query does not flood brokers: ranges are asked for at most every 50 ms.
+Q4  What many queues are asked for is in flight together: a plan costs a few turns, not a few for
+    each queue.
+Q5  An idle query does not flood brokers: ranges are asked for at most every 50 ms.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from rocketpy.broker_core.bisection import first_false
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.client.offsets import ClusterOffsets
+from rocketpy.broker_core.client.pulled import Pulled
 from rocketpy.broker_core.client.pulling import Puller
 from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.codec.block import RecordBlock
@@ -215,15 +218,32 @@ class ClusterQueues:
 
         What was seen counts as long as the range of the queue stays the same.
         """
+        now, known = self._known_of(queue)
+        if queue_offset not in known or now is None:
+            known[queue_offset] = _place(self._stored(queue, queue_offset, takes_slave=True))
+        return known[queue_offset]
+
+    def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
+        """Have physical_offset() of some queues and offsets ready, all asked for at once.
+
+        What is not answered, or refused, is left to physical_offset(), which tries again.
+        """
+        asked = []
+        for queue, queue_offset in messages:
+            held, known = self._known_of(queue)
+            if held is not None and queue not in self._copies and queue_offset not in known:
+                asked.append((queue, queue_offset))
+        for pulled in self._puller.pull_each(asked, most=1):
+            _, known = self._known_of(pulled.queue)
+            known[pulled.asked] = _place(_stored_in(pulled, pulled.asked))
+
+    def _known_of(self, queue: MessageQueue) -> tuple[Range | None, dict[int, int | None]]:
+        """Return the range of a queue, and what was seen since it is that."""
         held = self._copies.get(queue) or self._ranges.get(queue)
         now = None if held is None else held[1]
         if queue not in self._known or self._known[queue][0] != now:
             self._known[queue] = now, {}
-        _, known = self._known[queue]
-        if queue_offset not in known or now is None:
-            stored = self._stored(queue, queue_offset, takes_slave=True)
-            known[queue_offset] = None if stored is None else stored.physical_offset
-        return known[queue_offset]
+        return self._known[queue]
 
     def _stored(
         self, queue: MessageQueue, queue_offset: int, *, takes_slave: bool = False
@@ -233,12 +253,7 @@ class ClusterQueues:
             queue,
             retry_s=self._retry_s,
         )
-        if not pulled.records:
-            return None
-        block = RecordBlock(np.frombuffer(pulled.records, np.uint8), np.zeros(1, np.int64))
-        if int(block.head["queue_offset"][0]) != queue_offset:  # it is being deleted
-            return None
-        return _Stored(int(block.head["physical_offset"][0]), int(block.store_timestamps[0]))
+        return _stored_in(pulled, queue_offset)
 
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the first offset stored at or after a time; the end if there is none.
@@ -265,6 +280,20 @@ class ClusterQueues:
         count = max(pulled.next_offset - start, 1)
         average = -(-len(pulled.records) // count)
         return np.full(min(end - start, _MOST_SIZES), average, np.int64)
+
+
+def _stored_in(pulled: Pulled, queue_offset: int) -> _Stored | None:
+    """Return the message that was asked for; None if the answer has none, or another."""
+    if not pulled.records:
+        return None
+    block = RecordBlock(np.frombuffer(pulled.records, np.uint8), np.zeros(1, np.int64))
+    if int(block.head["queue_offset"][0]) != queue_offset:  # it is being deleted
+        return None
+    return _Stored(int(block.head["physical_offset"][0]), int(block.store_timestamps[0]))
+
+
+def _place(stored: _Stored | None) -> int | None:
+    return None if stored is None else stored.physical_offset
 
 
 def _search(is_before: Callable[[int], bool], guess: int, low: int, end: int) -> int:

@@ -157,6 +157,9 @@ class StoreBackend(LogBackend):
         unit = self.reader(queue).queue.unit(queue_offset)
         return None if unit is None or unit.is_filler else unit.physical_offset
 
+    def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
+        """Do nothing: entries are at hand."""
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the first offset stored at or after a time; the end if there is none."""
         return self.reader(queue).offset_by_time(time_ms)

@@ -93,6 +93,9 @@ class MemoryBackend:
         is_stored = low <= queue_offset < end
         return self.queues[queue].messages[queue_offset].physical_offset if is_stored else None
 
+    def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
+        pass
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         low, end = self.range(queue)
         messages = self.queues[queue].messages

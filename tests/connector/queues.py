@@ -59,6 +59,9 @@ class Shelf:
     def physical_offset(self, queue: MessageQueue, queue_offset: int) -> int | None:
         raise NotImplementedError
 
+    def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
+        """Do nothing: all is at hand."""
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         return self.low + sum(stored < time_ms for stored in self.times[queue])
 

@@ -114,6 +114,9 @@ class World:
         is_there = life.first_entry <= queue_offset < len(life.places)
         return life.places[queue_offset] if is_there else None
 
+    def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
+        """Do nothing: all is at hand."""
+
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         raise NotImplementedError
 
