@@ -90,6 +90,21 @@ class Messages(Protocol):
             OffsetOutOfRangeError: the start is not stored (any more).
         """
 
+    def read_together(
+        self,
+        parts: Sequence[QueueRange],
+        columns: Sequence[str],
+        *,
+        tags: TagFilter | None,
+        sql: SqlFilter | None,
+        decompress: bool,
+    ) -> tuple[list[pa.RecordBatch], list[QueueRange]]:
+        """Return messages of some small ranges, and what is left of these ranges for read().
+
+        For a backend where each range read by itself costs a way to a server. Of each queue, what
+        is returned comes before what is left.
+        """
+
     def is_deleted(self, error: OffsetOutOfRangeError | CorruptStoreError) -> bool:
         """Whether a read failed because of retention, not of damage."""
 

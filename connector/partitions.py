@@ -26,6 +26,8 @@ from rocketpy.connector.filters import (
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.read_options import ReadOptions
 
+_TOGETHER = 16  # ranges: what is in flight is bounded
+
 
 @dataclass(kw_only=True)
 class SourcePartition(InputPartition):
@@ -55,28 +57,46 @@ class QueuePartition(SourcePartition):
 
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all ranges."""
+        wide = with_columns(columns, "keys", "uniq_key") if options.keys else columns
         with opened(options, self.seen) as backend:
-            for part in self.ranges:
-                yield from _read(backend, part, options, columns)
+            for batch in _read_all(backend, self.ranges, options, wide):
+                yield having_keys(batch, options.keys) if options.keys else batch
+
+
+def _read_all(
+    backend: Backend, parts: Sequence[QueueRange], options: ReadOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of ranges, of several ones together where that is worth it."""
+    for first in range(0, len(parts), _TOGETHER):
+        some = [*parts[first : first + _TOGETHER]]
+        if len(some) > 1:
+            batches, some = backend.read_together(
+                some,
+                columns,
+                tags=options.tags,
+                sql=options.sql,
+                decompress=options.decompress,
+            )
+            yield from batches
+        for part in some:
+            yield from _read(backend, part, options, columns)
 
 
 def _read(
     backend: Backend, part: QueueRange, options: ReadOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range; go on after messages that retention deletes meanwhile."""
-    wide = with_columns(columns, "keys", "uniq_key") if options.keys else columns
     while len(part):
         read = backend.read(
             part,
-            wide,
+            columns,
             tags=options.tags,
             sql=options.sql,
             group=options.group,
             decompress=options.decompress,
         )
         try:
-            for batch in read:
-                yield having_keys(batch, options.keys) if options.keys else batch
+            yield from read
             return
         except (OffsetOutOfRangeError, CorruptStoreError) as cause:
             low, _ = backend.range(part.queue)

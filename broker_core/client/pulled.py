@@ -86,6 +86,7 @@ class PullRequest:
 
     group: str = TOOLS_GROUP
     wanted: PullFilter = PullFilter()
+    most_bytes: int = _MOST_BYTES  # of an answer, unless a single message has more
 
     def command(
         self, queue: MessageQueue, queue_offset: int, *, most: int, held_ms: int = 0
@@ -126,7 +127,7 @@ def _form(request: PullRequest, queue: MessageQueue, held_ms: int) -> HeaderForm
         queue_id=queue.queue_id,
         queue_offset=0,
         max_msg_nums=0,
-        max_msg_bytes=_MOST_BYTES,
+        max_msg_bytes=request.most_bytes,
         sys_flag=SUBSCRIPTION | (SUSPEND if held_ms else 0),
         commit_offset=0,
         suspend_timeout_millis=held_ms,

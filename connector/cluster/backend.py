@@ -133,6 +133,20 @@ class ClusterBackend:
         """
         return self._messages.read(part, columns, tags=tags, sql=sql, decompress=decompress)
 
+    def read_together(
+        self,
+        parts: Sequence[QueueRange],
+        columns: Sequence[str],
+        *,
+        tags: TagFilter | None,
+        sql: SqlFilter | None,
+        decompress: bool,
+    ) -> tuple[list[pa.RecordBatch], list[QueueRange]]:
+        """Return messages of small ranges, pulled at once, and what is left of them for read()."""
+        return self._messages.read_together(
+            parts, columns, tags=tags, sql=sql, decompress=decompress
+        )
+
     def is_deleted(self, error: OffsetOutOfRangeError | CorruptStoreError) -> bool:
         """Whether a read failed because of retention, not of damage."""
         return isinstance(error, OffsetOutOfRangeError) and error.asked < error.held[0]

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.pulled import Pulled, PullFilter, PullRequest
+from rocketpy.broker_core.client.range_heads import BYTES_AT_ONCE, RangeHead, pull_heads
 from rocketpy.broker_core.client.range_reading import RangeReader, Unanswered
 from rocketpy.broker_core.codec.block import RecordBlock, record_starts
 from rocketpy.broker_core.codec.columns import select
@@ -25,6 +26,7 @@ from rocketpy.broker_core.errors import OffsetOutOfRangeError, RecordError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.connector.cluster.reading_together import joined, new_rows
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.filters import with_columns
 from rocketpy.connector.planning import QueueRange
@@ -55,47 +57,91 @@ class ClusterMessages:
             UnreachableError: the broker does not answer.
             RecordError: what it gave is damaged.
         """
-        wanted = None if tags is None or tags.takes_all else tags
-        schema = select(with_columns(columns, "tags") if wanted else columns)
-        request = PullRequest(wanted=_pull_filter(part, wanted))
+        wanted = _Wanted(columns, tags, sql, decompress=decompress)
+        request = PullRequest(wanted=wanted.pull_filter(part))
         for chunk in self._chunks(part, request):
-            block = chunk.block
-            if sql is not None:
-                block = sql.passing(block)
-            batch = decode(block, schema, broker=part.queue.broker, decompress=decompress)
-            if wanted is not None:
-                names = pa.array(sorted(wanted.names), pa.string())
-                batch = batch.filter(pc.is_in(batch.column("tags"), names))
-            yield batch
+            yield wanted.batch(chunk.block, part.queue.broker)
             chunk.require_whole()
+
+    def read_together(
+        self,
+        parts: Sequence[QueueRange],
+        columns: Sequence[str],
+        *,
+        tags: TagFilter | None,
+        sql: SqlFilter | None,
+        decompress: bool,
+    ) -> tuple[list[pa.RecordBatch], list[QueueRange]]:
+        """Return messages of small ranges, pulled at once, and what is left of them for read()."""
+        wanted = _Wanted(columns, tags, sql, decompress=decompress)
+        heads: dict[str, list[tuple[QueueRange, RangeHead]]] = {}
+        for part in parts:
+            request = PullRequest(wanted=wanted.pull_filter(part), most_bytes=BYTES_AT_ONCE)
+            head = RangeHead(request, part.queue, part.start, part.end)
+            heads.setdefault(part.queue.broker, []).append((part, head))
+        every = [head for some in heads.values() for _, head in some]
+        pull_heads(self._cluster, every, most=self._options.pull_batch)
+        batches, rest = [], []
+        for broker, some in heads.items():
+            block, left = joined(some)
+            if block is not None:
+                batches.append(wanted.batch(block, broker))
+            rest += left
+        return batches, rest
 
     def _chunks(self, part: QueueRange, request: PullRequest) -> Iterator[_Chunk]:
         options, queue = self._options, part.queue
         reader = RangeReader(
             self._cluster, request, most=options.pull_batch, retry_s=options.retry_s
         )
-        joined = _Joined(part, is_filtered=not request.wanted.takes_all)
+        answers = _Joined(part, is_filtered=not request.wanted.takes_all)
         try:
             for pulled in reader.read(queue, part.start, part.end):
-                joined.add(pulled)
-                if joined.is_full:
-                    yield joined.take()
+                answers.add(pulled)
+                if answers.is_full:
+                    yield answers.take()
         except OffsetOutOfRangeError:
-            if joined.has_rows:  # those before it are there
-                yield joined.take()
+            if answers.has_rows:  # those before it are there
+                yield answers.take()
             raise
         except Unanswered as cause:
             reason = f"nothing came for {options.retry_s:g} s: {cause}"
             raise UnreachableError(f"{queue} ({reason})") from cause
-        if joined.has_rows:
-            yield joined.take()
+        if answers.has_rows:
+            yield answers.take()
 
 
-def _pull_filter(part: QueueRange, tags: TagFilter | None) -> PullFilter:
-    # The entries of the schedule topic hold due times where others hold hashes of tags.
-    if tags is None or part.queue.topic == SCHEDULE_TOPIC:
-        return PullFilter()
-    return PullFilter.of(tags=" || ".join(sorted(tags.names)))
+class _Wanted:
+    """What a query asks for: how it is pulled, and how it is decoded."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        tags: TagFilter | None,
+        sql: SqlFilter | None,
+        *,
+        decompress: bool,
+    ) -> None:
+        self._tags = None if tags is None or tags.takes_all else tags
+        self._sql, self._decompress = sql, decompress
+        self._schema = select(with_columns(columns, "tags") if self._tags else columns)
+
+    def pull_filter(self, part: QueueRange) -> PullFilter:
+        """Return what the broker is told to leave out."""
+        # The entries of the schedule topic hold due times where others hold hashes of tags.
+        if self._tags is None or part.queue.topic == SCHEDULE_TOPIC:
+            return PullFilter()
+        return PullFilter.of(tags=" || ".join(sorted(self._tags.names)))
+
+    def batch(self, block: RecordBlock, broker: str) -> pa.RecordBatch:
+        """Return the messages among some records."""
+        if self._sql is not None:
+            block = self._sql.passing(block)
+        batch = decode(block, self._schema, broker=broker, decompress=self._decompress)
+        if self._tags is not None:
+            names = pa.array(sorted(self._tags.names), pa.string())
+            batch = batch.filter(pc.is_in(batch.column("tags"), names))
+        return batch
 
 
 class _Chunk:
@@ -149,7 +195,7 @@ class _Joined:
             raise RecordError(end, f"{queue}: its broker gave bytes that are no record")
         block = RecordBlock(data, np.array(starts, np.int64))
         offsets = block.head["queue_offset"].astype(np.int64)
-        kept = self._kept(offsets)
+        kept = new_rows(offsets, self._next, self._part.end)
         if not kept.all():
             block, offsets = block.take(np.flatnonzero(kept)), offsets[kept]
         sound = block.sound()
@@ -163,14 +209,6 @@ class _Joined:
         self._next = self._covered
         self._begin()
         return _Chunk(block, missing)
-
-    def _kept(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which records are new: neighbouring pulls may both give some."""
-        kept = (offsets >= self._next) & (offsets < self._part.end)
-        if offsets.size:
-            highest = np.maximum.accumulate(offsets)
-            kept[1:] &= offsets[1:] > highest[:-1]
-        return kept
 
     def _missing(self, offsets: npt.NDArray[np.int64]) -> OffsetOutOfRangeError | None:
         """Return what is missing first; a broker passes over what it deletes at that moment."""

@@ -246,6 +246,18 @@ class StoreBackend(LogBackend):
         reader = self.reader(part.queue)
         yield from selection.batches(reader, *selection.resolve(reader))
 
+    def read_together(
+        self,
+        parts: Sequence[QueueRange],
+        columns: Sequence[str],  # noqa: ARG002
+        *,
+        tags: TagFilter | None,  # noqa: ARG002
+        sql: SqlFilter | None,  # noqa: ARG002
+        decompress: bool,  # noqa: ARG002
+    ) -> tuple[list[pa.RecordBatch], list[QueueRange]]:
+        """Return all ranges for read(): there is no way to a server to be saved."""
+        return [], [*parts]
+
     def _registered(
         self, topic: str, group: str | None, sql: SqlFilter | None
     ) -> RegisteredBits | None:

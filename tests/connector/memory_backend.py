@@ -127,6 +127,17 @@ class MemoryBackend:
             messages = [each for each in messages if each.properties.get("TAGS") in tags.names]
         yield from self._decoded(messages, part.queue.broker, columns, sql, decompress)
 
+    def read_together(
+        self,
+        parts: Sequence[QueueRange],
+        columns: Sequence[str],  # noqa: ARG002
+        *,
+        tags: TagFilter | None,  # noqa: ARG002
+        sql: SqlFilter | None,  # noqa: ARG002
+        decompress: bool,  # noqa: ARG002
+    ) -> tuple[list[pa.RecordBatch], list[QueueRange]]:
+        return [], [*parts]
+
     def _decoded(
         self,
         messages: Sequence[Message],
