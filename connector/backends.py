@@ -49,6 +49,15 @@ def opened(options: ReadOptions, seen: object = None) -> AbstractContextManager[
     return closing(open_backend(options, seen))
 
 
+def opened_for_task(options: ReadOptions, seen: object) -> AbstractContextManager[Backend]:
+    """Open it for the length of a task; in a worker, a cluster stays open for the next one."""
+    if options.cluster is None:
+        return opened(options, seen)
+    from rocketpy.connector.cluster.keeping import kept_cluster
+
+    return kept_cluster(options.cluster, seen)
+
+
 def writing_of(options: WriteOptions) -> Writing:
     """Return what writes to the backend of the options: a store's folder, or a cluster."""
     if options.cluster is not None:

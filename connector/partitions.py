@@ -16,7 +16,7 @@ from pyspark.sql.datasource import InputPartition
 
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
 from rocketpy.connector.backend import Backend
-from rocketpy.connector.backends import opened
+from rocketpy.connector.backends import opened, opened_for_task
 from rocketpy.connector.data_loss import Loss, report
 from rocketpy.connector.filters import (
     having_keys,
@@ -58,7 +58,7 @@ class QueuePartition(SourcePartition):
     def batches(self, options: ReadOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all ranges."""
         wide = with_columns(columns, "keys", "uniq_key") if options.keys else columns
-        with opened(options, self.seen) as backend:
+        with opened_for_task(options, self.seen) as backend:
             for batch in _read_all(backend, self.ranges, options, wide):
                 yield having_keys(batch, options.keys) if options.keys else batch
 

@@ -104,6 +104,12 @@ class Cluster:
             connection.close()
         self._connections.clear()
 
+    def drop_lost(self) -> None:
+        """Close the connections that servers closed, or spoke on unasked, while nobody waited."""
+        for connection in self._connections.values():
+            if not connection.is_quiet:
+                connection.close()
+
     def end(self) -> None:
         """Have the call that another thread is in fail, and all later ones; close() comes after."""
         self._is_ended = True

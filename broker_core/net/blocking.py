@@ -152,6 +152,11 @@ class BlockingConnection:
         return bool(self._waiting or self._answers)
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether it is open, nothing is expected of it, and nothing came."""
+        return not (self.is_closed or self.is_awaited or self._has_bytes(0))
+
+    @property
     def has_answers(self) -> bool:
         """Whether take_answers() would give one without looking at the socket."""
         return bool(self._answers)

@@ -23,7 +23,7 @@ from rocketpy.connector.planning import QueueRange
 
 
 class ClusterBackend:
-    """Asks the servers of one cluster. One per process and task; not to be pickled.
+    """Asks the servers of one cluster. For one task at a time; not to be pickled.
 
     Its keys cannot be looked up: brokers give a bounded number of messages for a key. So with
     `keys` every message is read, and none is missing.
@@ -45,6 +45,10 @@ class ClusterBackend:
         if self._members is not None:
             self._members.close()
         self._cluster.close()
+
+    def drop_lost(self) -> None:
+        """Close the connections that cannot be used again, after a pause."""
+        self._cluster.drop_lost()
 
     def identity(self) -> ClusterInfo:
         """Return its brokers: a task goes on with them if no name server answers."""

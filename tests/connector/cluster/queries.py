@@ -10,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.connector.batch_reader import BatchReader
+from rocketpy.connector.cluster.keeping import close_kept
 from rocketpy.connector.read_options import ReadOptions
 from rocketpy.connector.schema import spark_schema
 from rocketpy.connector.stream_reader import StreamReader
@@ -82,9 +83,10 @@ class Query:
 
 
 def end_planning() -> None:
-    """Let go of what Spark ends with the process that plans."""
+    """Let go of what Spark ends with its processes."""
     while _planning:
         _planning.pop()._backend.close()
+    close_kept()
 
 
 def texts(rows: Rows) -> list[str]:
