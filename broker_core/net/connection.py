@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 _HIGH_WATER_BYTES = 8 << 20
 _MOST_UNSENT_BYTES = 128 << 20  # answers to what was asked before reading stopped
 _FEW_BYTES = 64 << 10  # are joined: one piece costs less than many
+_SMALL_BYTES = 2 << 10  # parts of this size on average, too: the kernel takes each for itself
 
 
 class Serves(Protocol):
@@ -165,7 +166,7 @@ class Connection(asyncio.Protocol):
             return
         if len(parts) == 1:
             transport.write(parts[0])
-        elif sum(map(len, parts)) < _FEW_BYTES:
+        elif sum(map(len, parts)) < max(_FEW_BYTES, len(parts) * _SMALL_BYTES):
             transport.write(b"".join(parts))
         else:
             transport.writelines(parts)
