@@ -8,7 +8,7 @@ from rocketpy.broker_core.client.asking import Silent, ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import ServerRefusedError, refusal
-from rocketpy.broker_core.client.pulled import FOUND, PULL_ANSWERS, PullRequest
+from rocketpy.broker_core.client.pulled import FOUND, PULL_ANSWERS, Pulled, PullRequest
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -51,6 +51,26 @@ class ClusterOffsets:
                 offsets.append(None)
                 silent[broker] = answer
         return _joined(queues, offsets), silent
+
+    def ranges_around(
+        self, messages: Sequence[tuple[MessageQueue, int]]
+    ) -> tuple[list[Pulled], dict[str, Silent]]:
+        """Return single messages, whose answers say the ranges of their queues as well.
+
+        One request for each queue, where ranges_in_reach() has two. Masters alone are asked. What
+        is refused is left out; of brokers that do not answer it is said why.
+        """
+        request = PullRequest()
+        asked = [(queue.broker, request.command(queue, at, most=1)) for queue, at in messages]
+        pulled: list[Pulled] = []
+        silent: dict[str, Silent] = {}
+        answers = ask_each(self._cluster, asked, self._cluster.master_of)
+        for (queue, at), answer in zip(messages, answers, strict=True):
+            if not isinstance(answer, RemotingCommand):
+                silent[queue.broker] = answer
+            elif answer.code in PULL_ANSWERS:
+                pulled.append(request.pulled(queue, at, answer))
+        return pulled, silent
 
     def ranges_at_slaves(
         self, queues: Sequence[MessageQueue]

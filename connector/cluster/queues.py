@@ -6,7 +6,7 @@ Q2  What a broker that does not answer holds is unknown, never empty: its queues
     its slaves hold is told with the error.
 Q3  While no name server answers, topics and queues are those that were found last.
 Q4  What many queues are asked for is in flight together: a plan costs a few turns, not a few for
-    each queue.
+    each queue. The message before a position comes with the answer that says the queue's range.
 Q5  An idle query does not flood brokers: ranges are asked for at most every 50 ms.
 """
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.bisection import first_false
+from rocketpy.broker_core.client.asking import Silent
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.errors import NoBrokerError
 from rocketpy.broker_core.client.offsets import ClusterOffsets
@@ -28,6 +28,8 @@ from rocketpy.broker_core.client.pulled import Pulled
 from rocketpy.broker_core.client.pulling import Puller
 from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.codec.layout import HEAD_FIELDS, HEAD_STRUCT
+from rocketpy.broker_core.errors import RecordError
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.connector.cluster.patience import patiently
 from rocketpy.connector.cluster_options import ClusterOptions
@@ -40,16 +42,12 @@ _ROUTES_KEPT_S = 5.0
 _RANGES_KEPT_S = 0.05
 _PASSED_OVER_S = 2.0  # a broker that did not answer
 _MOST_SIZES = 1 << 20  # of one look
+_NAMES = [name for name, _ in HEAD_FIELDS]
+_QUEUE_OFFSET, _PHYSICAL_OFFSET = map(_NAMES.index, ("queue_offset", "physical_offset"))
+_WATCHED_BYTES = 4 << 10  # a message that comes along with each look
 
 Range = tuple[int, int]
 _Ranges = dict[MessageQueue, tuple[float, Range]]  # and when they were seen
-
-
-class _Stored(NamedTuple):
-    """Where a message is, and since when."""
-
-    physical_offset: int
-    stored_ms: int
 
 
 class ClusterQueues:
@@ -71,6 +69,7 @@ class ClusterQueues:
         self._silent: dict[str, tuple[float, str]] = {}  # brokers, since when, and why
         # Physical offsets by offset, and the range of the queue when they were seen.
         self._known: dict[MessageQueue, tuple[Range | None, dict[int, int | None]]] = {}
+        self._watched: dict[MessageQueue, int] = {}  # the message that was looked up last
 
     def broker(self) -> str:
         """Return the only broker; with several of them a queue's id alone names none."""
@@ -169,9 +168,8 @@ class ClusterQueues:
             for queue in queues
             if queue.broker not in reasons and self._is_range_old(self._ranges, queue)
         ]
-        found, silent = self._offsets.ranges_in_reach(asked)
+        silent = self._ask_for_ranges(asked)
         now_s = self._now_s()
-        self._ranges |= {queue: (now_s, bounds) for queue, bounds in found.items()}
         for broker, failure in silent.items():
             self._silent[broker] = now_s, str(failure)
             reasons[broker] = str(failure)
@@ -184,6 +182,21 @@ class ClusterQueues:
         for broker in {queue.broker for queue in copies}:
             reasons[broker] += "; its slave is read, as far as it goes"
         raise BrokersUnreachableError(seen, reasons, copies)
+
+    def _ask_for_ranges(self, queues: Sequence[MessageQueue]) -> dict[str, Silent]:
+        """Ask masters for ranges, and together with them for the messages that plans compare."""
+        watched = [(queue, self._watched[queue]) for queue in queues if queue in self._watched]
+        pulled, silent = self._offsets.ranges_around(watched)
+        now_s = self._now_s()
+        for each in pulled:
+            self._ranges[each.queue] = now_s, (each.first, max(each.first, each.end))
+            self._note(each)
+        answered = {each.queue for each in pulled}
+        rest = [q for q in queues if q not in answered and q.broker not in silent]
+        found, others = self._offsets.ranges_in_reach(rest)
+        now_s = self._now_s()
+        self._ranges |= {queue: (now_s, bounds) for queue, bounds in found.items()}
+        return silent | others
 
     def _held_by_slaves(self, queues: Sequence[MessageQueue]) -> dict[MessageQueue, Range]:
         asked = [queue for queue in queues if self._is_range_old(self._copies, queue)]
@@ -220,7 +233,8 @@ class ClusterQueues:
         """
         now, known = self._known_of(queue)
         if queue_offset not in known or now is None:
-            known[queue_offset] = _place(self._stored(queue, queue_offset, takes_slave=True))
+            pulled = self._pulled(queue, queue_offset, takes_slave=True)
+            known[queue_offset] = _place_in(pulled, queue_offset)
         return known[queue_offset]
 
     def look_up(self, messages: Collection[tuple[MessageQueue, int]]) -> None:
@@ -234,8 +248,15 @@ class ClusterQueues:
             if held is not None and queue not in self._copies and queue_offset not in known:
                 asked.append((queue, queue_offset))
         for pulled in self._puller.pull_each(asked, most=1):
-            _, known = self._known_of(pulled.queue)
-            known[pulled.asked] = _place(_stored_in(pulled, pulled.asked))
+            self._note(pulled)
+
+    def _note(self, pulled: Pulled) -> None:
+        """Keep where a message lies; a small one is asked for again with the range of its queue."""
+        _, known = self._known_of(pulled.queue)
+        known[pulled.asked] = _place_in(pulled, pulled.asked)
+        self._watched.pop(pulled.queue, None)
+        if 0 < len(pulled.records) <= _WATCHED_BYTES:
+            self._watched[pulled.queue] = pulled.asked
 
     def _known_of(self, queue: MessageQueue) -> tuple[Range | None, dict[int, int | None]]:
         """Return the range of a queue, and what was seen since it is that."""
@@ -245,15 +266,12 @@ class ClusterQueues:
             self._known[queue] = now, {}
         return self._known[queue]
 
-    def _stored(
-        self, queue: MessageQueue, queue_offset: int, *, takes_slave: bool = False
-    ) -> _Stored | None:
-        pulled = patiently(
+    def _pulled(self, queue: MessageQueue, queue_offset: int, *, takes_slave: bool) -> Pulled:
+        return patiently(
             lambda: self._puller.pull(queue, queue_offset, most=1, takes_slave=takes_slave),
             queue,
             retry_s=self._retry_s,
         )
-        return _stored_in(pulled, queue_offset)
 
     def offset_by_time(self, queue: MessageQueue, time_ms: int) -> int:
         """Return the first offset stored at or after a time; the end if there is none.
@@ -267,8 +285,8 @@ class ClusterQueues:
         )
 
         def is_before(queue_offset: int) -> bool:
-            stored = self._stored(queue, queue_offset)
-            return stored is None or stored.stored_ms < time_ms  # None: deleted meanwhile
+            stored_ms = _time_in(self._pulled(queue, queue_offset, takes_slave=False), queue_offset)
+            return stored_ms is None or stored_ms < time_ms  # None: deleted meanwhile
 
         return _search(is_before, min(max(said.get(queue, low), low), end), low, end)
 
@@ -282,18 +300,23 @@ class ClusterQueues:
         return np.full(min(end - start, _MOST_SIZES), average, np.int64)
 
 
-def _stored_in(pulled: Pulled, queue_offset: int) -> _Stored | None:
-    """Return the message that was asked for; None if the answer has none, or another."""
+def _place_in(pulled: Pulled, queue_offset: int) -> int | None:
+    """Return where the message lies that was asked for; None if the answer has none, or another."""
     if not pulled.records:
         return None
-    block = RecordBlock(np.frombuffer(pulled.records, np.uint8), np.zeros(1, np.int64))
-    if int(block.head["queue_offset"][0]) != queue_offset:  # it is being deleted
+    if len(pulled.records) < HEAD_STRUCT.size:
+        raise RecordError(0, f"{pulled.queue}: its broker gave bytes that are no record")
+    head = HEAD_STRUCT.unpack_from(pulled.records)
+    found, place = head[_QUEUE_OFFSET], head[_PHYSICAL_OFFSET]
+    return int(place) if found == queue_offset else None  # else it is being deleted
+
+
+def _time_in(pulled: Pulled, queue_offset: int) -> int | None:
+    """Return when the message was stored that was asked for; None as above."""
+    if _place_in(pulled, queue_offset) is None:
         return None
-    return _Stored(int(block.head["physical_offset"][0]), int(block.store_timestamps[0]))
-
-
-def _place(stored: _Stored | None) -> int | None:
-    return None if stored is None else stored.physical_offset
+    block = RecordBlock(np.frombuffer(pulled.records, np.uint8), np.zeros(1, np.int64))
+    return int(block.store_timestamps[0])
 
 
 def _search(is_before: Callable[[int], bool], guess: int, low: int, end: int) -> int:
