@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,14 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
-from rocketpy.broker_core.rebalance.observer import Observer
-from rocketpy.broker_core.rebalance.registry import Registry
 from rocketpy.connector.data_loss import Loss
 from rocketpy.connector.offsets import MessageQueue, Positions
 from rocketpy.connector.planning import QueueRange
 from rocketpy.connector.writer_names import WriterName
+
+if TYPE_CHECKING:  # it takes the store along, which tasks that read a cluster do without
+    from rocketpy.broker_core.rebalance.observer import Observer
+    from rocketpy.broker_core.rebalance.registry import Registry
 
 
 class Queues(Protocol):

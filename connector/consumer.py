@@ -14,7 +14,6 @@ from typing import Protocol
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.connector.backend import Backend
-from rocketpy.connector.membership import GroupMember
 from rocketpy.connector.offsets import Positions, SourceOffset
 from rocketpy.connector.planning import StoredRanges
 from rocketpy.connector.positions import NamedPosition, resolve
@@ -174,6 +173,9 @@ class MemberConsumer:
     """Reads the queues that are its own, and commits them between batches."""
 
     def __init__(self, options: ReadOptions, backend: Backend) -> None:
+        # Few queries are members, and it takes the store along.
+        from rocketpy.connector.membership import GroupMember
+
         assert options.group is not None
         assert options.member is not None
         self._options, self._backend = options, backend

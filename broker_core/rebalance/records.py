@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.rebalance.assignment import Situation
@@ -28,7 +28,9 @@ from rocketpy.broker_core.rebalance.membership import (
     write_members,
 )
 from rocketpy.broker_core.rebalance.situation import StoreSurvey
-from rocketpy.broker_core.storage.store import MessageStore
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.storage.store import MessageStore
 
 
 class GroupRecord(NamedTuple):

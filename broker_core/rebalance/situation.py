@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.assignment import Situation
 from rocketpy.broker_core.rebalance.membership import Members
-from rocketpy.broker_core.storage.store import MessageStore
+
+if TYPE_CHECKING:  # who only names records, as tasks of Spark do, does not wait for the store
+    from rocketpy.broker_core.storage.store import MessageStore
 
 Committed = Callable[[str, str], dict[int, int]]  # group, topic -> next offset by queue
 

@@ -1,8 +1,13 @@
-"""A cluster as a backend: name servers say where queues are, brokers give messages and offsets."""
+"""A cluster as a backend: name servers say where queues are, brokers give messages and offsets.
+
+Its parts are imported when they are first needed: a task only reads, a plan seldom asks for more
+than queues, and to define the requests of the others takes longer than to run a small task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +16,18 @@ import pyarrow as pa
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.filters.tags import TagFilter
+from rocketpy.broker_core.lazy import lazy_property
 from rocketpy.broker_core.protocol.bodies.routes import ClusterInfo
-from rocketpy.connector.cluster.groups import ClusterGroupOffsets
-from rocketpy.connector.cluster.members import ClusterMembers
-from rocketpy.connector.cluster.queues import ClusterQueues
-from rocketpy.connector.cluster.reading import ClusterMessages
-from rocketpy.connector.cluster.tables import ClusterTables
 from rocketpy.connector.cluster_options import ClusterOptions
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
+
+if TYPE_CHECKING:
+    from rocketpy.connector.cluster.groups import ClusterGroupOffsets
+    from rocketpy.connector.cluster.members import ClusterMembers
+    from rocketpy.connector.cluster.queues import ClusterQueues
+    from rocketpy.connector.cluster.reading import ClusterMessages
+    from rocketpy.connector.cluster.tables import ClusterTables
 
 
 class ClusterBackend:
@@ -35,10 +43,25 @@ class ClusterBackend:
         """Connect on first use; `known` is what the identity was when a plan was made."""
         self._options = options
         self._cluster = options.access.connect(known)
-        self._queues = ClusterQueues(self._cluster, options)
-        self._groups = ClusterGroupOffsets(self._cluster, options, self._queues)
-        self._messages = ClusterMessages(self._cluster, options)
         self._members: ClusterMembers | None = None
+
+    @lazy_property
+    def _queues(self) -> ClusterQueues:
+        from rocketpy.connector.cluster.queues import ClusterQueues
+
+        return ClusterQueues(self._cluster, self._options)
+
+    @lazy_property
+    def _groups(self) -> ClusterGroupOffsets:
+        from rocketpy.connector.cluster.groups import ClusterGroupOffsets
+
+        return ClusterGroupOffsets(self._cluster, self._options, self._queues)
+
+    @lazy_property
+    def _messages(self) -> ClusterMessages:
+        from rocketpy.connector.cluster.reading import ClusterMessages
+
+        return ClusterMessages(self._cluster, self._options)
 
     def close(self) -> None:
         """Close all connections."""
@@ -56,6 +79,8 @@ class ClusterBackend:
 
     def members(self) -> ClusterMembers:
         """Return what keeps the members of groups."""
+        from rocketpy.connector.cluster.members import ClusterMembers
+
         if self._members is None:
             self._members = ClusterMembers(
                 self._cluster, self._options, queues=self._queues, offsets=self._groups
@@ -64,6 +89,8 @@ class ClusterBackend:
 
     def tables(self) -> ClusterTables:
         """Return what makes the small views."""
+        from rocketpy.connector.cluster.tables import ClusterTables
+
         return ClusterTables(self._cluster, self._options)
 
     def views(self) -> None:
