@@ -124,6 +124,7 @@ except Exception as error:
     assert run(program, orders.path, path=[others, source]) == "True 3"
 
 
+@pytest.mark.soak
 def test_an_environment_that_is_not_activated_hides_the_format_until_it_is_registered(
     orders: rocketpy.Store, tmp_path: Path
 ) -> None:
@@ -142,7 +143,7 @@ except Exception as error:
     assert run_in(environment, program, orders.path) == "True 3"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_wheel_renamed_to_zip_is_all_that_a_session_needs(
     orders: rocketpy.Store, tmp_path: Path
 ) -> None:

@@ -119,7 +119,7 @@ def test_a_batch_is_there_whole_or_not_at_all_after_a_power_loss(
         expected.take(operation)
         if number < first or isinstance(operation, Note):
             continue
-        if not is_soak and rng.random() > 0.35:
+        if not is_soak and rng.random() > 0.15:
             continue
         style = rng.choice([Style.LOST, Style.KEPT, *[Style.SECTORS, Style.TORN] * 2])
         print(f"power loss after operation {number}, {style.value}")
@@ -164,7 +164,7 @@ def test_a_committer_that_is_killed_leaves_all_of_its_batch_or_nothing(
     """Another process has the store open meanwhile, writes on at once, and runs the batch again."""
     outcomes = set()
     root, kills = folder / "store-0", 0
-    for kill_at in range(1, 1000, 1 if is_soak else 4):
+    for kill_at in range(1, 1000, 1 if is_soak else 8):
         if kill_at % 20 == 1:
             root, expected = folder / f"store-{kill_at}", Expected()
         with rocketpy.open(root, flush="sync", config=workload.CONFIG) as store:
@@ -206,7 +206,7 @@ def test_a_batch_of_a_dead_process_is_settled_when_the_store_is_opened(
 ) -> None:
     """Nobody else had the store open: recovery meets the intent, and may be killed as well."""
     outcomes = set()
-    for kill_at in range(1, 1000, 3 if is_soak else 9):
+    for kill_at in range(1, 1000, 3 if is_soak else 18):
         root = folder / f"store-{kill_at}"
         with rocketpy.open(root, flush="sync", config=workload.CONFIG) as store:
             workload.create_topics(store)

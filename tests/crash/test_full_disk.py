@@ -83,7 +83,7 @@ def test_a_full_disk_loses_nothing_and_stores_no_half_message(
     with open_store(small_disk / "store") as store:
         workload.create_topics(store)
         stored: set[Id] = set()
-        for pages in range(0, 60, 1 if is_soak else 3):
+        for pages in range(0, 60, 1 if is_soak else 5):
             filler.leave(pages * PAGE)
             more, error = write_until_full(store, pages, random.Random(pages))
             assert error is not None

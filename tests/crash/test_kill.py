@@ -58,7 +58,7 @@ def test_a_writer_killed_at_random_moments_loses_nothing(
     folder: Path, zygote: Zygote, is_soak: bool
 ) -> None:
     rng = random.Random(1)
-    for store_number in range(25 if is_soak else 3):
+    for store_number in range(25 if is_soak else 2):
         chain = Chain(folder / str(store_number))
         for writer in range(8):
             child = zygote.start(chain.root, writer=writer, seed=rng.randrange(1 << 30))
@@ -75,7 +75,7 @@ def test_a_writer_killed_at_random_moments_loses_nothing(
 def test_a_writer_killed_at_each_operation_on_the_disk_loses_nothing(
     folder: Path, zygote: Zygote, is_soak: bool, flush: Literal["sync", "async"]
 ) -> None:
-    for writer, kill_at in enumerate(range(1, 300, 3 if is_soak else 20)):
+    for writer, kill_at in enumerate(range(1, 300, 3 if is_soak else 40)):
         if writer % 5 == 0:  # a fresh one: to read back all takes long when it has grown
             chain = Chain(folder / f"store-{writer}")
         child = zygote.start(
@@ -100,7 +100,7 @@ def test_a_store_killed_while_it_opens_again_and_again_loses_nothing(
             )
             assert dirty.wait() == SIGKILL
             chain.notes.add(dirty.diary)
-            step = 1 if is_soak else 6
+            step = 1 if is_soak else 12
             recovering = zygote.start(
                 chain.root,
                 writer=2 * writer + 1,
@@ -120,7 +120,7 @@ def test_a_store_killed_while_it_closes_loses_nothing(
     folder: Path, zygote: Zygote, is_soak: bool
 ) -> None:
     chain = Chain(folder / "store")
-    for kill_at in range(1, 400, 1 if is_soak else 4):
+    for kill_at in range(1, 400, 1 if is_soak else 8):
         child = zygote.start(
             chain.root, writer=kill_at, seed=kill_at, limit=30, phase="close", kill_at=kill_at
         )
@@ -170,7 +170,7 @@ def test_writers_go_on_when_one_of_them_is_killed(
     folder: Path, zygote: Zygote, is_soak: bool
 ) -> None:
     """The next holder of the lock finishes or cuts what the dead one left; none waits for it."""
-    for seed in range(40 if is_soak else 6):
+    for seed in range(40 if is_soak else 3):
         chain = Chain(folder / str(seed))
         survivors = [
             zygote.start(chain.root, writer=writer, seed=seed + writer, limit=150)

@@ -183,7 +183,7 @@ def test_what_was_durable_survives_a_power_loss_at_any_operation(
     for seed in range(2 if is_soak else 1):
         operations = record(folder / f"live-{seed}", seed=seed, flush=flush, config=config)
         rng = random.Random(seed)
-        for name, tree, expected in crashes(operations, rng, 1.0 if is_soak else 0.04):
+        for name, tree, expected in crashes(operations, rng, 1.0 if is_soak else 0.025):
             tree.write_to(folder / "found")
             print(f"seed {seed}, {name}")
             with open_store(folder / "found", config=config) as store:
@@ -197,7 +197,7 @@ def test_what_was_cut_does_not_come_back_with_a_second_power_loss(
     for seed in range(100, 103 if is_soak else 101):
         operations = record(folder / f"live-{seed}", seed=seed, flush="async")
         rng = random.Random(seed)
-        for name, tree, expected in crashes(operations, rng, 0.1 if is_soak else 0.012):
+        for name, tree, expected in crashes(operations, rng, 0.1 if is_soak else 0.008):
             tree.write_to(folder / "found")
             print(f"seed {seed}, {name}")
             more = live_on(folder / "found", expected, writer=7, seed=rng.randrange(100))

@@ -18,6 +18,9 @@ MOST_BYTES = 800_000
 # What one machine, one user or one failure leaves behind.
 TRACES = re.compile(r"/(?:home|root|tmp|work|Users)/|Traceback|\b\w*(?:Error|Warning): ")
 
+# What these do is tried by the tests of backfill, replay and delays as well.
+LONG = {"02_backfill_to_delta", "04_dead_letters_and_delays"}
+
 Cell = dict[str, Any]
 by_name = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])
 
@@ -47,13 +50,14 @@ class Executed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> Executed:
-    """Run all in one process, hence with one JVM; the first that fails ends it."""
+def executed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Executed:
+    """Run all that are wanted in one process, hence with one JVM; the first that fails ends it."""
     pytest.importorskip("pyspark")
+    wanted = [path for path in NOTEBOOKS if path.stem in _names_wanted(request.session.items)]
     folder = tmp_path_factory.mktemp("notebooks")
     own = {name: str(folder / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
     ended = subprocess.run(
-        [sys.executable, ROOT / "tools" / "execute_notebook.py", "--output", folder, *NOTEBOOKS],
+        [sys.executable, ROOT / "tools" / "execute_notebook.py", "--output", folder, *wanted],
         env=os.environ | own,
         capture_output=True,
         text=True,
@@ -63,10 +67,24 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Executed:
     return Executed(folder, ended.stderr)
 
 
+def _names_wanted(items: list[pytest.Item]) -> set[str]:
+    return {
+        item.callspec.params["path"].stem
+        for item in items
+        if isinstance(item, pytest.Function) and "executed" in item.fixturenames
+    }
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@by_name
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.soak] if path.stem in LONG else [])
+        for path in NOTEBOOKS
+    ],
+)
 def test_a_notebook_runs_from_its_first_cell_to_its_last(path: Path, executed: Executed) -> None:
     assert (executed.folder / path.name).exists(), executed.errors[-5000:]
     ran, committed = code_cells(executed.folder / path.name), code_cells(path)

@@ -60,7 +60,7 @@ def test_the_whole_way_through_spark_is_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.soak
 def test_delta_jars_that_are_out_of_reach_are_told(tmp_path: Path) -> None:
     (tmp_path / "ivy.xml").write_text(
         '<ivysettings><settings defaultResolver="none"/><resolvers>'

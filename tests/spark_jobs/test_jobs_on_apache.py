@@ -107,6 +107,7 @@ def test_dead_letters_come_back_once_though_a_run_died(
     assert spark.read.format("delta").load(audit).count() == 3
 
 
+@pytest.mark.soak
 def test_the_report_tells_what_a_cluster_knows(spark: SparkSession, apache: ApacheBroker) -> None:
     (told,) = run_json("report", address(apache), "--topic", "orders")
     assert told["errors"] == {}
