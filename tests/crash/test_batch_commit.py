@@ -164,7 +164,7 @@ def test_a_committer_that_is_killed_leaves_all_of_its_batch_or_nothing(
     """Another process has the store open meanwhile, writes on at once, and runs the batch again."""
     outcomes = set()
     root, kills = folder / "store-0", 0
-    for kill_at in range(1, 1000, 1 if is_soak else 8):
+    for kill_at in range(1, 1000, 1 if is_soak else 4):
         if kill_at % 20 == 1:
             root, expected = folder / f"store-{kill_at}", Expected()
         with rocketpy.open(root, flush="sync", config=workload.CONFIG) as store:

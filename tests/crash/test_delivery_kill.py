@@ -49,7 +49,7 @@ def test_a_deliverer_killed_anywhere_loses_and_doubles_nothing(
 ) -> None:
     """Each round adds messages, kills a deliverer at a later operation, and lets another finish."""
     root, sent, outcomes, kills, code = folder / "store", [], set(), 0, SIGKILL
-    for kill_at in range(1, 1000, 1 if is_soak else 10):
+    for kill_at in range(1, 1000, 1 if is_soak else 5):
         sent += fill(root, f"round {kill_at}")
         now_ms = START_MS + LATER_MS + kill_at * LATER_MS
         code = zygote.start_delivery(root, now_ms=now_ms, kill_at=kill_at).wait()
