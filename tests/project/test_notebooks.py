@@ -53,7 +53,8 @@ class Executed(NamedTuple):
 def executed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Executed:
     """Run all that are wanted in one process, hence with one JVM; the first that fails ends it."""
     pytest.importorskip("pyspark")
-    wanted = [path for path in NOTEBOOKS if path.stem in _names_wanted(request.session.items)]
+    asked = _paths_asked(request.session.items)
+    wanted = [path for path in NOTEBOOKS if path in asked]
     folder = tmp_path_factory.mktemp("notebooks")
     own = {name: str(folder / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
     ended = subprocess.run(
@@ -67,9 +68,9 @@ def executed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Executed(folder, ended.stderr)
 
 
-def _names_wanted(items: list[pytest.Item]) -> set[str]:
+def _paths_asked(items: list[pytest.Item]) -> set[object]:
     return {
-        item.callspec.params["path"].stem
+        item.callspec.params["path"]
         for item in items
         if isinstance(item, pytest.Function) and "executed" in item.fixturenames
     }
