@@ -16,7 +16,7 @@ from tests.interop.our_side import create_topics, in_order, offsets_by_key, read
 import rocketpy
 from rocketpy.broker_core.errors import StoreLockedError
 
-MESSAGES = 400
+MESSAGES = 150
 JAVA_GROUP = "billing"
 OUR_GROUP = "shipping"
 
