@@ -81,7 +81,7 @@ class MessageDraft(NamedTuple):
 _BODY_ONLY = MessageDraft(b"")[1:]
 
 
-def draft_of(body: bytes) -> MessageDraft:
+def plain_draft(body: bytes) -> MessageDraft:
     """Return a message that says nothing but its body."""
     return _tuple(MessageDraft, (body, *_BODY_ONLY))
 

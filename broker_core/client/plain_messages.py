@@ -13,7 +13,7 @@ from rocketpy.broker_core.client.drafts import (
     BATCH_HEAD_BYTES,
     KEY_PROPERTY,
     WrittenMessage,
-    draft_of,
+    plain_draft,
     with_key,
 )
 from rocketpy.broker_core.intake.single import unique_keys
@@ -60,7 +60,7 @@ class PlainMessages(Sequence[WrittenMessage]):
     def __getitem__(self, at: int | slice) -> WrittenMessage | PlainMessages:
         if isinstance(at, slice):
             return PlainMessages(self.bodies[at], self.uniq_keys[at])
-        return with_key(draft_of(self.bodies[at]), self.uniq_keys[at])
+        return with_key(plain_draft(self.bodies[at]), self.uniq_keys[at])
 
 
 def plain_batches(bodies: Sequence[bytes], most_bytes: int) -> Iterator[PlainMessages]:

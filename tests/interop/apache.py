@@ -103,6 +103,16 @@ class ApacheBroker:
         Raises:
             RuntimeError: one of them did not come up; shows the tail of its log.
         """
+        for tries_left in (2, 1, 0):
+            try:
+                return self._start_once()
+            except RuntimeError as error:
+                # A port that was free a moment ago may be the one that a client just got.
+                if "Address already in use" not in str(error) or not tries_left:
+                    raise
+        return None
+
+    def _start_once(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="rocketpy-apache-"))
         for name, text in self._files.items():
             path = self._home / name

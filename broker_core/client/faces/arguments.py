@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from rocketpy.broker_core.client.drafts import NO_PROPERTIES, MessageDraft, draft_of
+from rocketpy.broker_core.client.drafts import NO_PROPERTIES, MessageDraft, plain_draft
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.intake.single import stored_body
 from rocketpy.broker_core.moments import Time, milliseconds
@@ -91,7 +91,7 @@ def message_drafts(messages: Sequence[MessageLike]) -> list[MessageDraft]:
         MessageRefusedError: one of them is neither, or has an argument that there is not.
     """
     return [
-        draft_of(message)  # most are so, and there is nothing to check
+        plain_draft(message)  # most are so, and there is nothing to check
         if type(message) is bytes
         else _mapped_draft(number, message)
         if isinstance(message, Mapping)

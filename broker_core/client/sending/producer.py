@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, draft_of
+from rocketpy.broker_core.client.drafts import MessageDraft, WrittenMessage, plain_draft
 from rocketpy.broker_core.client.errors import (
     IdentityRefusedError,
     NoBrokerError,
@@ -189,7 +189,7 @@ class AsyncProducer:
         most_bytes = self.settings.most_bytes
         is_plain = all(bodies) and max(map(len, bodies), default=0) <= most_bytes
         if self._names is not None or not is_plain or not bodies:
-            return await self.send_many(topic, [*map(draft_of, bodies)])
+            return await self.send_many(topic, [*map(plain_draft, bodies)])
         topic, _ = self._wrapped(topic)
         await self._writable(topic)  # what cannot be sent at all is not tried in parts
         batches = plain_batches(bodies, min(BATCH_BYTES, most_bytes))

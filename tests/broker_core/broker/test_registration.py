@@ -14,7 +14,6 @@ from rocketpy.broker_core.nameserver.settings import NameServerSettings
 from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.connection import Connection
 from rocketpy.broker_core.net.server import Server, bind
-from rocketpy.broker_core.net.service import Body
 from rocketpy.broker_core.protocol.bodies.registration import RegisterBrokerBody
 from rocketpy.broker_core.protocol.bodies.topics import (
     DataVersion,
@@ -242,20 +241,20 @@ def test_a_stop_in_the_moment_of_an_answer_is_a_stop() -> None:
         server = await name_server()
         registration = Registration(shop, [server.address], caller)
         connection = await caller._connection(server.address)
-        request, stopping = connection.request, list[asyncio.Future[None]]()
+        ask, stopping = connection.ask, list[asyncio.Future[None]]()
 
         def stop(_: object) -> None:
             if not stopping:
                 stopping.append(asyncio.ensure_future(registration.stop()))
 
-        def request_and_stop(
-            command: RemotingCommand, body: Body = b""
+        def ask_and_stop(
+            command: RemotingCommand, timeout_s: float
         ) -> asyncio.Future[RemotingCommand]:
-            future = request(command, body)
+            future = ask(command, timeout_s)
             future.add_done_callback(stop)
             return future
 
-        connection.request = request_and_stop  # type: ignore[method-assign]
+        connection.ask = ask_and_stop  # type: ignore[method-assign]
         await registration.start()
         await stopping[0]
         assert server.routes.topics() == ()

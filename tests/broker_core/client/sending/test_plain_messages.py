@@ -6,7 +6,7 @@ import pytest
 
 import rocketpy
 from rocketpy import errors
-from rocketpy.broker_core.client.drafts import WrittenMessage, batch_body, cut, draft_of
+from rocketpy.broker_core.client.drafts import WrittenMessage, batch_body, cut, plain_draft
 from rocketpy.broker_core.client.plain_messages import PlainMessages, plain_batches
 from rocketpy.broker_core.client.sending.hooks import SendTry
 from rocketpy.broker_core.local import LocalBroker
@@ -18,7 +18,7 @@ def test_they_are_what_each_would_be_alone() -> None:
     (messages,) = plain_batches(BODIES, 1 << 20)
     assert len(messages) == len(BODIES) == len({*messages.uniq_keys})
     for body, key, message in zip(BODIES, messages.uniq_keys, messages, strict=True):
-        assert message == WrittenMessage.of(draft_of(body), 1 << 20, key)
+        assert message == WrittenMessage.of(plain_draft(body), 1 << 20, key)
     assert messages.batch_body() == batch_body([*messages])
     assert messages.size_bytes == len(messages.batch_body())
     assert [*messages[1:3]] == [*messages][1:3]
@@ -28,7 +28,7 @@ def test_they_are_what_each_would_be_alone() -> None:
 def test_they_are_cut_as_others_are(most_bytes: int) -> None:
     batches = [*plain_batches(BODIES, most_bytes)]
     assert all(isinstance(batch, PlainMessages) for batch in batches)
-    others = WrittenMessage.of_all([*map(draft_of, BODIES)], 1 << 20)
+    others = WrittenMessage.of_all([*map(plain_draft, BODIES)], 1 << 20)
     sizes = [len(batch) for batch in cut(others, most_bytes)]
     assert [len(batch) for batch in batches] == sizes
     assert [body for batch in batches for body in batch.bodies] == BODIES
