@@ -21,7 +21,7 @@ DELTA_SETTINGS = {
 }
 
 # In a report the JVM's second compiler takes a quarter of all CPU time, and pays off too late.
-# Without it the JVM keeps only 48 MiB of compiled code, and a report fills nearly all of them.
+# Without it the JVM keeps only 48 MiB of compiled code; a notebook of analytics filled 44 of them.
 _SHORT_LIFE = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"
 }

@@ -24,8 +24,8 @@ import rocketpy
 _FOLDER = Path(sys.prefix) / "quick-spark"
 _SETTINGS = _FOLDER / "conf"
 _ARCHIVE = _FOLDER / "classes.jsa"
-# The first compiler alone gets 48 MiB for its code: some hundred queries fill them, and from then
-# on it throws away what it needs again. Warnings of archives that do not fit would be printed among
+# The first compiler alone gets 48 MiB for its code, of which one notebook fills 44: then the JVM
+# begins to look for code to throw away. Warnings of archives that do not fit would be printed among
 # what programs print.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xlog:disable"
 # A stream with nothing to do asks for news each 10 ms by itself: a sixth of a core.
