@@ -19,7 +19,7 @@ WORKERS ?= 3
 # what it compiles, and each would do it anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test check unit docs bench soak clean java
+.PHONY: help demo test further check unit docs bench soak clean java
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,8 +27,14 @@ help: ## List the targets
 demo: $(FULL) java ## Set everything up and run the demo
 	$(python) examples/demo.py
 
-test: $(JARS) ## Set everything up and run every test but the soak tests
-	$(python) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+# Workers take whole files: tests of one file share what is dear.
+SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test: $(JARS) ## Set everything up and run the tests: every promise, every part
+	$(python) -m pytest -m "not (further or soak)" $(SHARED) $(ARGS)
+
+further: $(JARS) ## Run what repeats these tests at length: other versions, all notebooks, the demo
+	$(python) -m pytest -m "further and not soak" $(SHARED) $(ARGS)
 
 check: $(FULL) ## Format, lint, types, the arrows between the packages, and the site of the docs
 	$(python) -m ruff format --check .

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from rocketpy.broker_core.protocol.codes import ResponseCode
 
-_ACL = re.compile(r"(?:[\w.]+\.)?AclException: *(?P<said>.*?)(?:, *[\w.$]+\([\w.]+:\d+\))?", re.S)
+# Patterns of this module are texts: who is never refused does not wait until they are compiled.
+_ACL = r"(?s:(?:[\w.]+\.)?AclException: *(?P<said>.*?)(?:, *[\w.$]+\([\w.]+:\d+\))?)"
 
 
 class Denied(Enum):
@@ -66,24 +67,22 @@ class Denial(NamedTuple):
         return f"{reason}{of}{key}"
 
 
-_Words = tuple[tuple[Denied, re.Pattern[str]], ...]
+_Words = tuple[tuple[Denied, str], ...]
 _WORDS_4: _Words = (
-    (Denied.NOBODY, re.compile(r"No accessKey is configured")),
-    (Denied.UNKNOWN, re.compile(r"No acl config for (?P<key>\S+)")),
-    (Denied.SECRET, re.compile(r"Check signature failed for accessKey=(?P<key>\S+)")),
-    (Denied.RESOURCE, re.compile(r"No default permission for (?P<kind>\w+):(?P<name>\S+)")),
-    (Denied.ADMIN, re.compile(r"Need admin permission for .*accessKey=(?P<key>\S+) is not")),
+    (Denied.NOBODY, r"No accessKey is configured"),
+    (Denied.UNKNOWN, r"No acl config for (?P<key>\S+)"),
+    (Denied.SECRET, r"Check signature failed for accessKey=(?P<key>\S+)"),
+    (Denied.RESOURCE, r"No default permission for (?P<kind>\w+):(?P<name>\S+)"),
+    (Denied.ADMIN, r"Need admin permission for .*accessKey=(?P<key>\S+) is not"),
 )
 _WORDS_5: _Words = (
-    (Denied.NOBODY, re.compile(r"username cannot be null\.?|authentication field is null\.?")),
-    (Denied.UNKNOWN, re.compile(r"User:(?P<key>\S+) is not found\.?")),
-    (Denied.SECRET, re.compile(r"check signature failed\.?")),
-    (Denied.DISABLED, re.compile(r"User:(?P<key>\S+) is disabled\.?")),
+    (Denied.NOBODY, r"username cannot be null\.?|authentication field is null\.?"),
+    (Denied.UNKNOWN, r"User:(?P<key>\S+) is not found\.?"),
+    (Denied.SECRET, r"check signature failed\.?"),
+    (Denied.DISABLED, r"User:(?P<key>\S+) is disabled\.?"),
     (
         Denied.RESOURCE,
-        re.compile(
-            r"User:(?P<key>\S+) has no permission to access (?P<kind>\w+):(?P<name>\S+) from .*"
-        ),
+        r"User:(?P<key>\S+) has no permission to access (?P<kind>\w+):(?P<name>\S+) from .*",
     ),
 )
 
@@ -92,14 +91,14 @@ def denial_of(code: int, remark: str) -> Denial | None:
     """Return what an answer refuses; None if it is about something else."""
     said, words = remark.strip(), _WORDS_5
     if code == ResponseCode.SYSTEM_ERROR:
-        found = _ACL.fullmatch(said)
+        found = re.fullmatch(_ACL, said)
         if found is None:
             return None
         said, words = found["said"].strip(), _WORDS_4
     elif code != ResponseCode.NO_PERMISSION:
         return None
     for kind, pattern in words:
-        if (match := pattern.fullmatch(said)) is not None:
+        if (match := re.fullmatch(pattern, said)) is not None:
             groups = match.groupdict()
             name = groups.get("name")
             resource = f"{groups['kind'].lower()} {name!r}" if name else None

@@ -106,6 +106,7 @@ def test_a_stream_of_a_registered_format_adds_nothing_to_what_streams_share(
     assert all(shared.get(name) for name in names), "written by the stream, so the map is the one"
 
 
+@pytest.mark.further
 def test_a_broken_package_of_others_hides_the_format_until_it_is_registered(
     orders: rocketpy.Store, tmp_path: Path
 ) -> None:
@@ -124,7 +125,7 @@ except Exception as error:
     assert run(program, orders.path, path=[others, source]) == "True 3"
 
 
-@pytest.mark.soak
+@pytest.mark.further
 def test_an_environment_that_is_not_activated_hides_the_format_until_it_is_registered(
     orders: rocketpy.Store, tmp_path: Path
 ) -> None:
@@ -143,7 +144,7 @@ except Exception as error:
     assert run_in(environment, program, orders.path) == "True 3"
 
 
-@pytest.mark.soak
+@pytest.mark.further
 def test_the_wheel_renamed_to_zip_is_all_that_a_session_needs(
     orders: rocketpy.Store, tmp_path: Path
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_view_with_a_list_of_columns_is_written_to(
     ]
 
 
+@pytest.mark.further
 @pytest.mark.spark
 def test_a_table_is_read_in_a_session_that_knows_no_delta(
     orders: rocketpy.Store, tmp_path: Path

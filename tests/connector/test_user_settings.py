@@ -75,6 +75,7 @@ def test_the_environment_is_asked_last(home: str, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.further
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_local_spark_has_the_master_and_settings_of_the_user(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import rocketpy
 from rocketpy.broker_core.local import LocalBroker
 
 # The first run downloads and compiles its client, which takes a minute of both cores.
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(go_client.BUILD_TIMEOUT_S + 300)]
+pytestmark = [pytest.mark.further, pytest.mark.timeout(go_client.BUILD_TIMEOUT_S + 300)]
 
 SETTINGS = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000"}
 

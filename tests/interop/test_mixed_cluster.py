@@ -89,7 +89,7 @@ def our_broker(folder: Path, namesrv_addr: str) -> ServerProcess:
 
 NAME_SERVERS = pytest.mark.parametrize(
     "cluster",
-    [under_our_name_server, pytest.param(under_apaches_name_server, marks=pytest.mark.soak)],
+    [under_our_name_server, pytest.param(under_apaches_name_server, marks=pytest.mark.further)],
 )
 Cluster = Callable[[Path], AbstractContextManager[MixedCluster]]
 

@@ -21,7 +21,7 @@ JAVA_GROUP = "billing"
 OUR_GROUP = "shipping"
 
 
-@pytest.mark.parametrize("end", ["stopped", "killed"])
+@pytest.mark.parametrize("end", [pytest.param("stopped", marks=pytest.mark.further), "killed"])
 def test_both_sides_append_in_turn_and_each_reads_all(tmp_path: Path, end: str) -> None:
     path = tmp_path / "store"
     topics = list(workload.TOPICS)

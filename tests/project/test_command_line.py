@@ -207,7 +207,7 @@ def job_lines() -> list[list[str]]:
 
 
 @pytest.mark.spark
-@pytest.mark.soak
+@pytest.mark.further
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("folder")
 def test_examples_of_each_job_run_and_print_json() -> None:

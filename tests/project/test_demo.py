@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.further
 def test_the_demo_ends_by_itself_with_each_order_billed_once(tmp_path: Path) -> None:
     program = ROOT / "examples" / "demo.py"
     done = subprocess.run(

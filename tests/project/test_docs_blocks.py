@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.project.markdown_page import (
     PYTHON,
-    ROOT,
     SHELL,
     SHOWN,
     Block,
@@ -24,8 +23,9 @@ from tests.project.shell_block import Shell, commands_of
 
 MOST_NOT_RUN = 4
 BLOCKS = [block for page in pages() for block in blocks_of(page)]
-# test_wheel.py runs that of the README, as somebody would who has just come.
-RUNNABLE = [page for page in pages() if program_of(page) and page != ROOT / "README.md"]
+RUNNABLE = [page for page in pages() if program_of(page)]
+# Every answer and every option of a job: their own tests try them, too.
+LONG = {"docs/analytics.md", "docs/backfill.md"}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,15 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, id=name_of(page), marks=[pytest.mark.further] if name_of(page) in LONG else []
+        )
+        for page in RUNNABLE
+    ],
+)
 def test_every_block_runs_and_shows_what_it_says(page: Path, process: PageProcess) -> None:
     process.run(page)
 

@@ -25,14 +25,24 @@ needs_spark = pytest.mark.skipif(
 )
 
 
-def test_every_guarantee_names_a_test_that_is_there() -> None:
+def test_every_guarantee_names_a_test_of_make_test() -> None:
     rows = tables("guarantees.md")["Guarantees"]
     assert len(rows) > 20
     for _, _, shown_by in rows:
-        (name,) = names_in(shown_by)
-        file, _, test = name.partition("::")
-        source = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
-        assert test in {node.name for node in source.body if isinstance(node, ast.FunctionDef)}
+        first, *more = (name for name in names_in(shown_by) if "::" in name)
+        assert not marks_of(first) & {"further", "soak"}, first
+        assert all("soak" in marks_of(name) for name in more)
+
+
+def marks_of(name: str) -> set[str]:
+    """Return the marks of a test, all of them said for the whole of it; it has to be there."""
+    file, _, test = name.partition("::")
+    body = ast.parse((ROOT / "tests" / file).read_text("utf-8")).body
+    (found,) = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == test]
+    whole = [node.value for node in body if isinstance(node, ast.Assign)
+             and ast.unparse(node.targets[0]) == "pytestmark"]  # fmt: skip
+    said = " ".join(map(ast.unparse, [*found.decorator_list, *whole]))
+    return set(re.findall(r"pytest\.mark\.(\w+)", said.partition("parametrize")[0]))
 
 
 def test_the_doors_of_the_store_are_those_that_readers_have() -> None:

@@ -18,8 +18,8 @@ MOST_BYTES = 800_000
 # What one machine, one user or one failure leaves behind.
 TRACES = re.compile(r"/(?:home|root|tmp|work|Users)/|Traceback|\b\w*(?:Error|Warning): ")
 
-# What these do is tried by the tests of backfill, replay and delays as well.
-LONG = {"02_backfill_to_delta", "04_dead_letters_and_delays"}
+# What the others do is tried by the tests of jobs and analytics as well.
+FIRST = "01_quickstart"
 
 Cell = dict[str, Any]
 by_name = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])
@@ -82,7 +82,7 @@ def _paths_asked(items: list[pytest.Item]) -> set[object]:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.soak] if path.stem in LONG else [])
+        pytest.param(path, id=path.stem, marks=[] if path.stem == FIRST else [pytest.mark.further])
         for path in NOTEBOOKS
     ],
 )

@@ -107,6 +107,7 @@ print(*sorted({str(home).partition("/rocketpy/")[0] for home in homes}))
 
 
 @pytest.mark.spark
+@pytest.mark.further
 @pytest.mark.timeout(600)
 def test_the_readmes_program_runs_from_the_wheel_and_runs_again(
     bin_folder: Path, tmp_path: Path

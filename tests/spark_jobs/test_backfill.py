@@ -108,6 +108,7 @@ def test_the_table_is_the_store_row_by_row_and_grows_with_it(
     assert_equal(copied(spark, tmp_path / "table"), held(spark, store.path))
 
 
+@pytest.mark.further
 def test_lost_queues_a_moved_disk_and_named_topics_make_no_difference(
     spark: SparkSession, store: rocketpy.Store, tmp_path: Path
 ) -> None:
@@ -136,6 +137,7 @@ def test_lost_queues_a_moved_disk_and_named_topics_make_no_difference(
             Path(folder).chmod(0o755)
 
 
+@pytest.mark.further
 def test_a_store_of_apache_is_copied_with_and_without_its_queues(
     spark: SparkSession, apache_store: str, tmp_path: Path
 ) -> None:
@@ -187,6 +189,7 @@ def test_a_run_that_fails_before_or_after_any_commit_is_gone_on_with(
     assert_equal(copied(spark, tmp_path / "table"), held(spark, store.path))
 
 
+@pytest.mark.further
 def test_another_run_of_the_same_job_is_noticed(
     spark: SparkSession,
     store: rocketpy.Store,
@@ -222,7 +225,7 @@ def test_another_run_of_the_same_job_is_noticed(
         ({"since": T0 + 5000, "until": "2026-11-16T00:00:00Z"}, range(5, 20)),
         ({"offsets": {"parcels": {"0": [2, 5]}}}, (14, 19, 24)),
         ({"topics": "orders", "offsets": {"orders": {"1": [0, 3]}}, "since": T0 + 2000}, None),
-        ({"log_start": 4096, "log_end": 8192}, None),
+        pytest.param({"log_start": 4096, "log_end": 8192}, None, marks=pytest.mark.further),
     ],
 )
 def test_what_is_asked_for_is_copied_and_estimated(
@@ -245,6 +248,7 @@ def test_what_is_asked_for_is_copied_and_estimated(
     assert (told.is_exact, told.rows) == (True, report.rows) == (True, table.count())
 
 
+@pytest.mark.further
 def test_a_table_of_something_else_is_refused(
     spark: SparkSession, store: rocketpy.Store, clock: ManualClock, tmp_path: Path
 ) -> None:
@@ -334,6 +338,7 @@ def test_damage_stops_the_job_or_is_left_out_and_told(
     assert [note["skipped"] for note in notes if "skipped" in note] == [[[spoilt, after]]]
 
 
+@pytest.mark.further
 def test_a_table_of_the_catalog_is_filled_and_compacted(
     spark: SparkSession, store: rocketpy.Store
 ) -> None:

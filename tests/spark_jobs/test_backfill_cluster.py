@@ -114,6 +114,7 @@ def test_the_table_is_the_topic_of_all_brokers_and_grows_with_it(
     assert_same(spark, table, cluster)
 
 
+@pytest.mark.further
 def test_bodies_are_typed_as_those_of_a_folder(
     spark: SparkSession, servers: LocalBroker, cluster: str, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_bodies_are_typed_as_those_of_a_folder(
     assert report.rows == rows.count() == COUNT + 1 - 5
 
 
+@pytest.mark.further
 def test_a_run_that_dies_around_a_commit_doubles_and_misses_nothing(
     spark: SparkSession, cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +181,7 @@ def test_what_is_gone_is_told_and_a_topic_made_anew_is_refused(
         backfill(spark, cluster, table, topics="orders")
 
 
+@pytest.mark.further
 def test_what_retention_deleted_between_two_runs_is_a_gap(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def test_help_teaches_by_example_and_loads_no_spark() -> None:
     assert ended.stdout == "[]\n"
 
 
+@pytest.mark.further
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_whole_way_through_spark_is_tried(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_the_whole_way_through_spark_is_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.soak
+@pytest.mark.further
 def test_delta_jars_that_are_out_of_reach_are_told(tmp_path: Path) -> None:
     (tmp_path / "ivy.xml").write_text(
         '<ivysettings><settings defaultResolver="none"/><resolvers>'

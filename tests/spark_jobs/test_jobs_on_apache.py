@@ -24,7 +24,7 @@ from rocketpy.spark_jobs.cluster_journal import ClusterJournal
 from rocketpy.spark_jobs.dead_letters import DeadLetters
 from rocketpy.spark_jobs.replay import replay
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.further]
 
 assert cli.job_app is not None  # adds its commands
 
@@ -107,7 +107,6 @@ def test_dead_letters_come_back_once_though_a_run_died(
     assert spark.read.format("delta").load(audit).count() == 3
 
 
-@pytest.mark.soak
 def test_the_report_tells_what_a_cluster_knows(spark: SparkSession, apache: ApacheBroker) -> None:
     (told,) = run_json("report", address(apache), "--topic", "orders")
     assert told["errors"] == {}

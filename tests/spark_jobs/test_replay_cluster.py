@@ -108,7 +108,7 @@ def test_what_is_chosen_comes_back_once_and_the_audit_has_it(
     assert {row["run_id"] for row in audit} == {first.run_id, rest.run_id}
 
 
-@pytest.mark.parametrize("has_staging", [True, False])
+@pytest.mark.parametrize("has_staging", [pytest.param(True, marks=pytest.mark.further), False])
 def test_a_run_that_died_is_finished_by_the_next_and_doubles_nothing(
     spark: SparkSession,
     servers: LocalBroker,
@@ -139,6 +139,7 @@ def _dies(*_: object) -> None:
     raise InterruptedError
 
 
+@pytest.mark.further
 def test_a_second_run_at_the_same_time_is_refused(
     spark: SparkSession, servers: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
