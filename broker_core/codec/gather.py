@@ -52,6 +52,18 @@ def rows_at(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]
     return np.ndarray((last + 1,), plain, buffer=data, strides=(1,))[starts].view(dtype)
 
 
+def pieces(data: bytes | bytearray, starts: Ints, lengths: Ints) -> list[Any]:
+    """Return the slices as bytes, or something like it, each for itself: for calls in Python."""
+    count = len(starts)
+    length = int(lengths[0]) if count else 0
+    if length and (lengths == length).all():  # numpy cuts them in a third of the time
+        octets = np.frombuffer(data, np.uint8)
+        return list[Any](rows_at(octets, starts, np.dtype(f"V{length}")).tolist())
+    view = data if isinstance(data, bytes) else memoryview(data)
+    bounds = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+    return [view[start:end] for start, end in bounds]
+
+
 def slices(data: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
     """Return the slices as a binary column."""
     short = lengths <= _INLINE
