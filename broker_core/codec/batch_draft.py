@@ -19,6 +19,7 @@ from rocketpy.broker_core.codec.draft import HEADER_STRUCTS, topic_field
 from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.gather import Ints, pieces
 from rocketpy.broker_core.codec.layout import ANY_HOST_V6, CHECKSUM_SIZE, MAX_PROPERTIES
+from rocketpy.broker_core.codec.sys_flags import is_indexed
 from rocketpy.broker_core.errors import MessageRefusedError
 
 _POSITIVE = 0x7FFFFFFF
@@ -47,6 +48,7 @@ class BatchMessages(NamedTuple):
     body_lengths: Ints
     properties: Sequence[bytes]  # each is empty, or closed by a separator
     properties_lengths: Ints
+    text: bytes  # all properties, one string after the other
     flags: npt.NDArray[np.int32]
     tag_codes: Ints
 
@@ -54,7 +56,10 @@ class BatchMessages(NamedTuple):
 class BatchRun:
     """The records of batches, side by side. Their sizes are known."""
 
-    __slots__ = ("_header_rows", "_headers", "_records", "has_checksum", "sizes", "starts", "tags")
+    __slots__ = (
+        *("_header_rows", "_headers", "_records", "has_checksum"),
+        *("_text", "_text_lengths", "sizes", "starts", "tags"),
+    )
 
     def __init__(
         self, heads: Sequence[BatchHead], messages: BatchMessages, *, has_checksum: bool
@@ -65,6 +70,7 @@ class BatchRun:
             MessageRefusedError: the properties of one are too long for a record.
         """
         self.has_checksum, self.tags = has_checksum, messages.tag_codes
+        self._text, self._text_lengths = messages.text, messages.properties_lengths
         after = bytes(CHECKSUM_SIZE if has_checksum else 0)
         lengths, count = messages.properties_lengths + len(after), len(messages.bodies)
         if int(lengths.max()) > MAX_PROPERTIES:
@@ -114,6 +120,14 @@ class BatchRun:
         start, stop = int(self.starts[first]), int(self.starts[last - 1] + self.sizes[last - 1])
         return memoryview(self._records)[start:stop]
 
+    def text(self, first: int, last: int) -> tuple[bytes, Ints]:
+        """Return the property strings of some records, one after the other, and their lengths."""
+        lengths = self._text_lengths[first:last]
+        if len(lengths) == len(self.starts):
+            return self._text, lengths
+        begin = int(self._text_lengths[:first].sum())
+        return self._text[begin : begin + int(lengths.sum())], lengths
+
     def place(self, rows: slice, queue_offsets: Ints, physical_offsets: Ints, at_ms: int) -> None:
         """Give records their offsets, their store time and their check sums."""
         headers, starts = self._headers[rows], self.starts[rows]
@@ -136,11 +150,12 @@ class BatchRun:
 class BatchDraft:
     """The records of one batch, or of a part of it: those from `first` up to `last` of a run."""
 
-    __slots__ = ("count", "first", "last", "queue", "records", "run", "size")
+    __slots__ = ("count", "first", "is_indexed", "last", "queue", "records", "run", "size")
     is_queued, delay_ms = True, 0
 
     def __init__(self, head: BatchHead, run: BatchRun, first: int, last: int) -> None:
         self.queue, self.run = (head.topic, head.queue_id), run
+        self.is_indexed = is_indexed(head.sys_flag)
         self.first, self.last, self.count = first, last, last - first
         self.records = run.view(first, last)  # they are whole once they are placed
         self.size = len(self.records)

@@ -147,6 +147,7 @@ def drafted_batches(
     if not len(batches.flags):
         return [[] for _ in heads]
     texts, text_lengths = _closed_texts(batches)
+    text = b"".join(texts)
     body_lengths = batches.body_ends - batches.body_starts
     largest = int(body_lengths.max())
     longest = int(text_lengths.max()) + (CHECKSUM_SIZE if config.record_checksum else 0)
@@ -159,7 +160,8 @@ def drafted_batches(
         properties=texts,
         properties_lengths=text_lengths,
         flags=batches.flags,
-        tag_codes=_tag_codes_in(texts),
+        text=text,
+        tag_codes=_tag_codes_in(texts) if _TAGS in text else np.zeros(len(texts), np.int64),
     )
     run = BatchRun(heads, messages, has_checksum=config.record_checksum)
     most_bytes = config.commit_log_file_size // 2
@@ -196,8 +198,6 @@ def _parts(run: BatchRun, first: int, last: int, most_bytes: int) -> list[tuple[
 
 def _tag_codes_in(texts: Sequence[bytes]) -> Ints:
     """Return the tag code of each message, by its property string."""
-    if _TAGS not in b"".join(texts):
-        return np.zeros(len(texts), np.int64)
     first = texts[0]
     start = first.rfind(_TAGS)
     if start > 0 and first[start - 1] == PROPERTY_SEPARATOR:

@@ -6,7 +6,8 @@ their entries into queues and index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from rocketpy.broker_core.storage.dispatch import Dispatch, stable_order
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT, QUEUE_UNIT_STRUCT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
+from rocketpy.broker_core.storage.unindexed import StoredTexts
 
 _entry = QUEUE_UNIT_STRUCT.pack
 _tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
@@ -55,6 +57,10 @@ class Append(Protocol):
     @property
     def puts_index(self) -> bool:
         """Whether put() writes index entries, too; else they are written later."""
+
+    @property
+    def texts(self) -> Sequence[StoredTexts] | None:
+        """What the index needs of batches; None if there are other messages."""
 
     def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
         """Give each message its queue offset and its physical offset; return the records.
@@ -146,6 +152,13 @@ class DraftsAppend:
         self.ends[draft.queue] = QueueEnd(number + draft.count, last_at)
         return number
 
+    @property
+    def texts(self) -> Sequence[StoredTexts] | None:
+        """What the index needs of batches; None if there are other messages."""
+        if not all([isinstance(draft, BatchDraft) for draft in self._drafts]):
+            return None
+        return [each for batches in self._batches.values() for each in batches.texts()]
+
     def put(self, parts: StoreParts) -> None:
         """Write the queue entries: those of one queue at once."""
         for queue, packed in self._entries.items():
@@ -197,6 +210,21 @@ class _PlacedBatches:
         units = self._units[rows]
         units["physical_offset"], units["size"] = physical_offsets, run.sizes[rows]
         units["tag_code"] = run.tags[rows]
+        self._physical_offsets, self._stored_ms = physical_offsets, stored_ms
+
+    def texts(self) -> Iterator[StoredTexts]:
+        """Yield what the index needs of them, once they are placed."""
+        begin = self._drafts[0].first
+        for (topic, is_indexed), found in groupby(self._drafts, _topic_and_kind):
+            drafts = list(found)
+            first, last = drafts[0].first, drafts[-1].last
+            offsets = self._physical_offsets[first - begin : last - begin]
+            if is_indexed:
+                yield StoredTexts(topic, offsets, *self._run.text(first, last), self._stored_ms)
+
+
+def _topic_and_kind(draft: BatchDraft) -> tuple[str, bool]:
+    return draft.queue[0], draft.is_indexed
 
 
 def _joined(records: list[bytes | memoryview]) -> bytes | memoryview:
@@ -214,7 +242,7 @@ class Placed(NamedTuple):
 class BatchAppend:
     """A batch of one topic, column by column."""
 
-    puts_index = True
+    puts_index, texts = True, None
 
     def __init__(self, batch: EncodedBatch) -> None:
         self._batch, self.count = batch, len(batch.run)
