@@ -37,7 +37,6 @@ from rocketpy.broker_core.property_names import (
 )
 from rocketpy.broker_core.protocol.bodies.batch_columns import batch_columns
 from rocketpy.broker_core.protocol.codes import ResponseCode
-from rocketpy.broker_core.protocol.requests.sending import SendMessage
 from rocketpy.broker_core.transactions.half import half_message, is_prepared
 
 if TYPE_CHECKING:
@@ -129,17 +128,21 @@ class Incoming:
         return Admitted(draft, unique_key)
 
     def batch_head(
-        self, topic: str, queue_id: int, request: SendMessage, born_host: bytes
+        self, topic: str, queue_id: int, fields: Mapping[str, str], born_host: bytes
     ) -> BatchHead:
-        """Return what the messages of a batch share."""
+        """Return what the messages of a batch share, by the fields of its request.
+
+        Raises:
+            KeyError, ValueError: one is missing, or is no number.
+        """
         return BatchHead(
             topic,
             queue_id,
             born_host=born_host,
             store_host=self._store_host,
-            born_ms=request.born_timestamp,
-            sys_flag=request.sys_flag,
-            reconsume_times=request.reconsume_times or 0,
+            born_ms=int(fields["g"]),
+            sys_flag=int(fields["f"]),
+            reconsume_times=int(fields.get("j", 0)),
         )
 
     def admit_batches(self, batches: Sequence[IncomingBatch]) -> list[list[BatchDraft] | Exception]:

@@ -120,8 +120,8 @@ class SentBatch:
 
     def stored(self, placed: Sequence[PlacedOne]) -> None:
         """Answer where they are: now, or when they are durable."""
-        broker, size = self._broker, sum(draft.size for draft in self._drafts)
-        count = sum(draft.count for draft in self._drafts)
+        broker, size = self._broker, sum([draft.size for draft in self._drafts])
+        count = sum([draft.count for draft in self._drafts])
         broker.stats.sent(self._drafts[0].queue[0], count, size)
         if self._command.is_oneway:
             return
@@ -174,7 +174,7 @@ def message_id(broker: Broker, physical_offset: int) -> str:
 def message_ids(broker: Broker, physical_offsets: Ints) -> bytes:
     """Return the ids of many messages, with commas between them: each as message_id()."""
     template = _id_template(broker.id_prefix)
-    rows = np.repeat(template, len(physical_offsets))
+    rows = template.repeat(len(physical_offsets))
     rows["physical_offset"] = physical_offsets
     return rows.tobytes().hex(",", template.itemsize).upper().encode()
 

@@ -80,9 +80,8 @@ class BatchRun:
         parts = [bytes(self._headers.itemsize), b"", b"", b"", after] * count
         parts[1::5], parts[2::5], parts[3::5] = messages.bodies, names, messages.properties
         self._records = bytearray().join(parts)
-        # Up to the length of the properties, that included; a name has room for it after it.
-        name_lengths = np.repeat(np.array(shared, np.int64), messages.counts)
-        before = messages.body_lengths + (name_lengths + self._headers.itemsize)
+        # Up to the length of the properties, that included: a name has room for it after it.
+        before = messages.body_lengths + shared.repeat(messages.counts)
         self.sizes = before + lengths
         self.starts = np.cumsum(self.sizes) - self.sizes  # of each record, from the first one on
         self._put(self.starts + (before - _LENGTH.itemsize), lengths.astype(_LENGTH))
@@ -93,10 +92,12 @@ class BatchRun:
 
     def _shared(
         self, heads: Sequence[BatchHead], counts: Sequence[int]
-    ) -> tuple[list[int], list[bytes]]:
-        """Make headers of what batches share; return how long names are, and the name of each row.
+    ) -> tuple[Ints, list[bytes]]:
+        """Make headers of what batches share.
 
-        Names have their length before them, and room for the length of the properties after them.
+        Returns:
+            How many bytes header and name have in each batch, and the name of each row: with its
+            length before it, and room for the length of the properties after it.
         """
         first = heads[0]
         layout, host_flags = HEADER_STRUCTS[len(first.born_host), len(first.store_host)]
@@ -107,13 +108,13 @@ class BatchRun:
             hosts = head.born_host, 0, head.store_host
             numbers = 0, magic, 0, head.queue_id, 0, 0, 0, sys_flag, head.born_ms
             packed.append(layout.pack(*numbers, *hosts, head.reconsume_times, 0, 0))
-            lengths.append(len(name) + _LENGTH.itemsize)
+            lengths.append(layout.size + len(name) + _LENGTH.itemsize)
             names += [name + _LENGTH_ROOM] * count
         # numpy copies rows of a structured type field by field, of a plain one as a whole
         plain = np.dtype(f"V{layout.size}")
-        self._header_rows = np.repeat(np.frombuffer(b"".join(packed), plain), counts)
+        self._header_rows = np.frombuffer(b"".join(packed), plain).repeat(counts)
         self._headers = self._header_rows.view(HEADERS[host_flags])
-        return lengths, names
+        return np.array(lengths, np.int64), names
 
     def view(self, first: int, last: int) -> memoryview:
         """Return the bytes of some records; what place() fills in later is seen."""

@@ -80,7 +80,7 @@ def joined_crcs(first: Crcs, second: Crcs, second_lengths: Ints) -> Crcs:
 def checksum_properties(crcs: Crcs) -> npt.NDArray[np.void]:
     """Return the properties that end records of these CRCs, see record.checksum_property."""
     numbers = crcs & _POSITIVE
-    text = np.repeat(_EMPTY_CHECKSUM, len(numbers)).view(_CHECKSUM)
+    text = _EMPTY_CHECKSUM.repeat(len(numbers)).view(_CHECKSUM)
     above, low = np.divmod(numbers, 10_000)
     high, middle = np.divmod(above, 10_000)
     text["low"] = _FOUR_DIGITS[low]

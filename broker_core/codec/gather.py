@@ -47,8 +47,10 @@ def rows_at(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]
     last = data.size - dtype.itemsize
     if last < 0:
         return np.zeros(0, dtype)
+    if dtype.fields is None:
+        return np.ndarray((last + 1,), dtype, buffer=data, strides=(1,))[starts]
     # numpy copies rows of a structured type field by field, of a plain one as a whole
-    plain = dtype if dtype.fields is None else np.dtype(f"V{dtype.itemsize}")
+    plain = np.dtype(f"V{dtype.itemsize}")
     return np.ndarray((last + 1,), plain, buffer=data, strides=(1,))[starts].view(dtype)
 
 

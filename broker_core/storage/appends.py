@@ -204,8 +204,8 @@ class _PlacedBatches:
         run, counts = self._run, [draft.count for draft in self._drafts]
         first, last = self._drafts[0].first, self._drafts[-1].last
         rows = slice(first, last)
-        queue_offsets = np.arange(first, last) + np.repeat(self._numbers, counts)
-        physical_offsets = run.starts[rows] + np.repeat(self._offsets, counts)
+        queue_offsets = np.arange(first, last) + np.array(self._numbers).repeat(counts)
+        physical_offsets = run.starts[rows] + np.array(self._offsets).repeat(counts)
         run.place(rows, queue_offsets, physical_offsets, stored_ms)
         units = self._units[rows]
         units["physical_offset"], units["size"] = physical_offsets, run.sizes[rows]

@@ -111,10 +111,13 @@ def _store_batch(broker: Broker, command: RemotingCommand, call: Call, config: T
     if is_retry_topic(config.name):
         remark = f"batch request does not support retry group {config.name}"
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, remark)
-    request = SendMessage.decode(command.fields)
-    queue_id = _checked_queue(broker, config, request.queue_id, call)
-    peer = call.connection.packed_peer
-    head = broker.incoming.batch_head(config.name, queue_id, request, peer)
+    fields, peer = command.fields, call.connection.packed_peer
+    try:
+        queue_id = _checked_queue(broker, config, int(fields["e"]), call)
+        head = broker.incoming.batch_head(config.name, queue_id, fields, peer)
+    except (KeyError, ValueError):
+        SendMessage.decode(fields)  # tells which field it is
+        raise
     sent = SentBatch(broker, command, call, IncomingBatch(head, command.body))
     broker.appender.put((), sent)
 
