@@ -155,7 +155,7 @@ class DraftsAppend:
     @property
     def texts(self) -> Sequence[StoredTexts] | None:
         """What the index needs of batches; None if there are other messages."""
-        if not all([isinstance(draft, BatchDraft) for draft in self._drafts]):
+        if not self._batches or not all([isinstance(each, BatchDraft) for each in self._drafts]):
             return None
         return [each for batches in self._batches.values() for each in batches.texts()]
 
