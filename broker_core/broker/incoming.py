@@ -6,15 +6,15 @@ that belong to a transaction or that are oddly written are taken apart and pass 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rocketpy.broker_core.codec.batch_draft import BatchDraft
+from rocketpy.broker_core.codec.batch_draft import BatchDraft, BatchHead
 from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.delay.scheduling import scheduled
 from rocketpy.broker_core.delay.timing import handle_of, timed
-from rocketpy.broker_core.intake.gate import admitted, drafted_batch, drafted_text
+from rocketpy.broker_core.intake.gate import admitted, drafted_batches, drafted_text
 from rocketpy.broker_core.message import (
     Host,
     Message,
@@ -35,9 +35,8 @@ from rocketpy.broker_core.property_names import (
     TRANSACTION_PREPARED,
     UNIQ_KEY,
 )
-from rocketpy.broker_core.protocol.bodies.batch_columns import BatchColumns
+from rocketpy.broker_core.protocol.bodies.batch_columns import batch_columns
 from rocketpy.broker_core.protocol.codes import ResponseCode
-from rocketpy.broker_core.protocol.requests.sending import SendMessage
 from rocketpy.broker_core.transactions.half import half_message, is_prepared
 
 if TYPE_CHECKING:
@@ -77,6 +76,13 @@ class Admitted:
     draft: RecordDraft
     unique_key: str
     recall_handle: str | None = None
+
+
+class IncomingBatch(NamedTuple):
+    """A batch, as a send has it."""
+
+    head: BatchHead
+    body: bytes | memoryview
 
 
 class Incoming:
@@ -121,34 +127,42 @@ class Incoming:
         )
         return Admitted(draft, unique_key)
 
-    def admit_batch(
-        self,
-        topic: str,
-        queue_id: int,
-        batch: BatchColumns,
-        request: SendMessage,
-        born_host: bytes,
-    ) -> list[BatchDraft]:
-        """Return the drafts of a batch: its messages get no properties of the broker's.
+    def batch_head(
+        self, topic: str, queue_id: int, fields: Mapping[str, str], born_host: bytes
+    ) -> BatchHead:
+        """Return what the messages of a batch share, by the fields of its request.
 
         Raises:
-            RefusedError: there is no message in it.
-            MessageRefusedError: one breaks a limit.
+            KeyError, ValueError: one is missing, or is no number.
         """
-        drafts = drafted_batch(
+        return BatchHead(
             topic,
             queue_id,
-            batch,
-            self._config,
-            born_ms=request.born_timestamp,
-            sys_flag=request.sys_flag,
             born_host=born_host,
             store_host=self._store_host,
-            reconsume_times=request.reconsume_times or 0,
+            born_ms=int(fields["g"]),
+            sys_flag=int(fields["f"]),
+            reconsume_times=int(fields.get("j", 0)),
         )
-        if not drafts:
+
+    def admit_batches(self, batches: Sequence[IncomingBatch]) -> list[list[BatchDraft] | Exception]:
+        """Return the drafts of each batch, or why it is refused, which is no matter of the others.
+
+        Messages of batches get no properties of the broker's.
+        """
+        try:
+            if len({len(batch.head.born_host) for batch in batches}) == 1:
+                return [*self._drafted_together(batches)]
+        except Exception as cause:
+            if len(batches) == 1:
+                return [cause]
+        return [self.admit_batches([batch])[0] for batch in batches]
+
+    def _drafted_together(self, batches: Sequence[IncomingBatch]) -> list[list[BatchDraft]]:
+        columns = batch_columns([batch.body for batch in batches])
+        if not all(columns.counts):
             raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "the batch has no messages")
-        return drafts
+        return drafted_batches([batch.head for batch in batches], columns, self._config)
 
     def _admit_slowly(self, incoming: IncomingMessage) -> Admitted:
         properties = split_properties(incoming.properties.encode())

@@ -6,12 +6,14 @@ The usual answers are put together from bytes: no others are as frequent.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
-from rocketpy.broker_core.broker.incoming import Admitted
+from rocketpy.broker_core.broker.incoming import Admitted, IncomingBatch
 from rocketpy.broker_core.codec.batch_draft import BatchDraft
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.errors import DiskFullError, MessageRefusedError
@@ -102,24 +104,24 @@ class SentOne:
 
 
 class SentBatch:
-    """A batch of messages."""
+    """A batch of messages, drafted with all others of its turn: see appender.py."""
 
     def __init__(
-        self,
-        broker: Broker,
-        command: RemotingCommand,
-        call: Call,
-        queue_id: int,
-        drafts: Sequence[BatchDraft],
+        self, broker: Broker, command: RemotingCommand, call: Call, batch: IncomingBatch
     ) -> None:
         self._broker, self._command, self._call = broker, command, call
-        self._queue_id, self._drafts, self.count = queue_id, drafts, len(drafts)
+        self.batch, self._queue_id = batch, batch.head.queue_id
+        self._drafts, self.count = list[BatchDraft](), 0
         self.connection = call.connection
+
+    def drafted(self, drafts: list[BatchDraft]) -> None:
+        """Take the drafts that are about to be stored."""
+        self._drafts, self.count = drafts, len(drafts)
 
     def stored(self, placed: Sequence[PlacedOne]) -> None:
         """Answer where they are: now, or when they are durable."""
-        broker, size = self._broker, sum(draft.size for draft in self._drafts)
-        count = sum(draft.count for draft in self._drafts)
+        broker, size = self._broker, sum([draft.size for draft in self._drafts])
+        count = sum([draft.count for draft in self._drafts])
         broker.stats.sent(self._drafts[0].queue[0], count, size)
         if self._command.is_oneway:
             return
@@ -171,12 +173,18 @@ def message_id(broker: Broker, physical_offset: int) -> str:
 
 def message_ids(broker: Broker, physical_offsets: Ints) -> bytes:
     """Return the ids of many messages, with commas between them: each as message_id()."""
-    digits = physical_offsets.astype(">i8").tobytes().hex().upper().encode()
-    rows = np.empty((len(physical_offsets), len(broker.id_prefix) + 17), np.uint8)
-    rows[:, : len(broker.id_prefix)] = np.frombuffer(broker.id_prefix, np.uint8)
-    rows[:, -17:-1] = np.frombuffer(digits, np.uint8).reshape(-1, 16)
-    rows[:, -1] = ord(",")
-    return rows.tobytes()[:-1]
+    template = _id_template(broker.id_prefix)
+    rows = template.repeat(len(physical_offsets))
+    rows["physical_offset"] = physical_offsets
+    return rows.tobytes().hex(",", template.itemsize).upper().encode()
+
+
+@lru_cache(maxsize=16)
+def _id_template(prefix: bytes) -> npt.NDArray[np.void]:
+    """Return the bytes of an id, with a physical offset to be filled in."""
+    host = bytes.fromhex(prefix.decode())
+    layout = [("host", f"V{len(host)}"), ("physical_offset", ">i8")]
+    return np.array([(host, 0)], layout)
 
 
 def answer_stored(broker: Broker, call: Call, answer: SendMessageAnswer, is_durable: bool) -> None:

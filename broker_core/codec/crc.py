@@ -37,6 +37,10 @@ _CHECKSUM = np.dtype(
         ("end", "u1"),
     ]
 )
+# As a plain type: numpy copies rows of a structured one field by field.
+_EMPTY_CHECKSUM = np.frombuffer(
+    CHECKSUM_HEAD + bytes(10) + bytes([PROPERTY_SEPARATOR]), f"V{_CHECKSUM.itemsize}"
+)
 
 
 def value_crcs(column: pa.Array) -> Crcs:
@@ -76,12 +80,12 @@ def joined_crcs(first: Crcs, second: Crcs, second_lengths: Ints) -> Crcs:
 def checksum_properties(crcs: Crcs) -> npt.NDArray[np.void]:
     """Return the properties that end records of these CRCs, see record.checksum_property."""
     numbers = crcs & _POSITIVE
-    text = np.empty(len(numbers), _CHECKSUM)
-    text["head"] = np.void(CHECKSUM_HEAD)
-    text["low"] = _FOUR_DIGITS[numbers % 10_000]
-    text["middle"] = _FOUR_DIGITS[numbers // 10_000 % 10_000]
-    text["high"] = _FOUR_DIGITS[numbers // 100_000_000] & 0xFFFF
-    text["end"] = PROPERTY_SEPARATOR
+    text = _EMPTY_CHECKSUM.repeat(len(numbers)).view(_CHECKSUM)
+    above, low = np.divmod(numbers, 10_000)
+    high, middle = np.divmod(above, 10_000)
+    text["low"] = _FOUR_DIGITS[low]
+    text["middle"] = _FOUR_DIGITS[middle]
+    text["high"] = _FOUR_DIGITS[high]  # of which two digits fit
     return text
 
 

@@ -47,9 +47,23 @@ def rows_at(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]
     last = data.size - dtype.itemsize
     if last < 0:
         return np.zeros(0, dtype)
+    if dtype.fields is None:
+        return np.ndarray((last + 1,), dtype, buffer=data, strides=(1,))[starts]
     # numpy copies rows of a structured type field by field, of a plain one as a whole
-    plain = dtype if dtype.fields is None else np.dtype(f"V{dtype.itemsize}")
+    plain = np.dtype(f"V{dtype.itemsize}")
     return np.ndarray((last + 1,), plain, buffer=data, strides=(1,))[starts].view(dtype)
+
+
+def pieces(data: bytes | bytearray, starts: Ints, lengths: Ints) -> list[Any]:
+    """Return the slices as bytes, or something like it, each for itself: for calls in Python."""
+    count = len(starts)
+    length = int(lengths[0]) if count else 0
+    if length and (lengths == length).all():  # numpy cuts them in a third of the time
+        octets = np.frombuffer(data, np.uint8)
+        return list[Any](rows_at(octets, starts, np.dtype(f"V{length}")).tolist())
+    view = data if isinstance(data, bytes) else memoryview(data)
+    bounds = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
+    return [view[start:end] for start, end in bounds]
 
 
 def slices(data: Bytes, starts: Ints, lengths: Ints) -> pa.Array:

@@ -29,6 +29,11 @@ def queued(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     return np.isin(sys_flags & TRANSACTION_MASK, _WITH_ENTRY)
 
 
+def is_indexed(sys_flag: int) -> bool:
+    """Whether a message is in the index: it is not if it belongs to an undone transaction."""
+    return sys_flag & TRANSACTION_MASK != SysFlag.TRANSACTION_ROLLBACK
+
+
 def indexed(sys_flags: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which messages are in the index: not those of undone transactions."""
     import numpy as np

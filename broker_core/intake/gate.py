@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rocketpy.broker_core.codec.batch_draft import BatchDraft
+from rocketpy.broker_core.codec.batch_draft import (
+    BatchDraft,
+    BatchHead,
+    BatchMessages,
+    BatchRun,
+)
 from rocketpy.broker_core.codec.draft import RecordDraft
-from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import (
-    ANY_HOST_V6,
     CHECKSUM_SIZE,
     MAX_PROPERTIES,
     NAME_VALUE_SEPARATOR,
@@ -43,8 +46,6 @@ from rocketpy.broker_core.storage.dispatch import index_entries, level_delay_ms,
 
 _TAGS = TAGS.encode() + bytes([NAME_VALUE_SEPARATOR])
 _CLOSED = bytes([PROPERTY_SEPARATOR])
-# The most that a record has besides body, topic and properties: header, lengths, check sum.
-_MOST_AROUND = HEADERS[ANY_HOST_V6].itemsize + 4 + CHECKSUM_SIZE
 
 
 def drafted(
@@ -133,63 +134,66 @@ def drafted_text(
     )
 
 
-def drafted_batch(
-    topic: str,
-    queue_id: int,
-    batch: BatchColumns,
-    config: StoreConfig,
-    *,
-    born_ms: int,
-    sys_flag: int,
-    born_host: bytes,
-    store_host: bytes,
-    reconsume_times: int = 0,
-) -> list[BatchDraft]:
-    """Return drafts of messages that were sent together.
+def drafted_batches(
+    heads: Sequence[BatchHead], batches: BatchColumns, config: StoreConfig
+) -> list[list[BatchDraft]]:
+    """Return the drafts of each of some batches, which came from hosts of one width.
 
-    There is one draft, or more if a file of the log could not hold it; none without messages.
+    A batch has one draft, or more if a file of the log could not hold it; none without messages.
 
     Raises:
-        MessageRefusedError: one breaks a limit; says which, and what the limit is.
+        MessageRefusedError: a message breaks a limit; says which, and what the limit is.
     """
-    if not batch.size:
-        return []
-    texts = [
-        text if not text or text[-1] == PROPERTY_SEPARATOR else text + _CLOSED
-        for text in batch.properties()
-    ]
-    bodies, codes = batch.bodies(), _tag_codes_in(texts)
-    extra = CHECKSUM_SIZE if config.record_checksum else 0
-    largest, longest = max(map(len, bodies)), max(map(len, texts)) + extra
+    if not len(batches.flags):
+        return [[] for _ in heads]
+    texts, text_lengths = _closed_texts(batches)
+    text = b"".join(texts)
+    body_lengths = batches.body_ends - batches.body_starts
+    largest = int(body_lengths.max())
+    longest = int(text_lengths.max()) + (CHECKSUM_SIZE if config.record_checksum else 0)
     if largest > config.max_message_size or longest > config.max_properties_length:
         _refuse_beyond_limits(largest, 0, longest, config)
+    messages = BatchMessages(
+        counts=batches.counts,
+        bodies=batches.bodies(),
+        body_lengths=body_lengths,
+        properties=texts,
+        properties_lengths=text_lengths,
+        flags=batches.flags,
+        text=text,
+        tag_codes=_tag_codes_in(texts) if _TAGS in text else np.zeros(len(texts), np.int64),
+    )
+    run = BatchRun(heads, messages, has_checksum=config.record_checksum)
+    most_bytes = config.commit_log_file_size // 2
+    bounds = pairwise(accumulate(batches.counts, initial=0))
     return [
-        BatchDraft(
-            topic,
-            queue_id,
-            bodies[rows],
-            texts[rows],
-            flags=batch.flags[rows],
-            tag_codes=codes[rows],
-            born_host=born_host,
-            store_host=store_host,
-            born_ms=born_ms,
-            sys_flag=sys_flag,
-            reconsume_times=reconsume_times,
-            has_checksum=config.record_checksum,
-        )
-        for rows in _pieces(batch, topic, config.commit_log_file_size // 2)
+        [BatchDraft(head, run, *part) for part in _parts(run, first, last, most_bytes)]
+        for head, (first, last) in zip(heads, bounds, strict=True)
     ]
 
 
-def _pieces(batch: BatchColumns, topic: str, most_bytes: int) -> list[slice]:
-    """Return which messages go into one draft: all, unless they are too many for a file."""
-    around = len(topic.encode()) + _MOST_AROUND
-    if len(batch.data) + batch.size * around < most_bytes:  # the usual case
-        return [slice(0, batch.size)]
-    sizes = batch.properties_ends - batch.body_starts + around
-    cuts = (np.flatnonzero(np.diff(np.cumsum(sizes) // most_bytes)) + 1).tolist()
-    return [slice(*bounds) for bounds in pairwise([0, *cuts, batch.size])]
+def _closed_texts(batches: BatchColumns) -> tuple[list[bytes], Ints]:
+    """Return the property strings, each empty or closed by a separator, and their lengths."""
+    texts, ends = batches.properties(), batches.properties_ends
+    lengths = ends - batches.properties_starts
+    # The byte before the end of one that is empty belongs to its length, which is 0.
+    is_open = np.frombuffer(batches.data, np.uint8)[ends - 1] != PROPERTY_SEPARATOR
+    open_rows = np.flatnonzero(is_open & (lengths > 0)).tolist() if is_open.any() else ()
+    for row in open_rows:
+        texts[row] += _CLOSED
+        lengths[row] += len(_CLOSED)
+    return texts, lengths
+
+
+def _parts(run: BatchRun, first: int, last: int, most_bytes: int) -> list[tuple[int, int]]:
+    """Return which messages of a batch go into one draft: all, unless they are too many."""
+    if first == last:
+        return []
+    if run.starts[last - 1] - run.starts[first] < most_bytes:  # the usual case
+        return [(first, last)]
+    sizes = np.cumsum(run.sizes[first:last])
+    cuts = (np.flatnonzero(np.diff(sizes // most_bytes)) + first + 1).tolist()
+    return list(pairwise([first, *cuts, last]))
 
 
 def _tag_codes_in(texts: Sequence[bytes]) -> Ints:

@@ -6,13 +6,14 @@ their entries into queues and index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rocketpy.broker_core.codec.batch_draft import BatchDraft
+from rocketpy.broker_core.codec.batch_draft import BatchDraft, BatchRun
 from rocketpy.broker_core.codec.draft import RecordDraft
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
 from rocketpy.broker_core.codec.gather import Ints
@@ -23,6 +24,7 @@ from rocketpy.broker_core.storage.dispatch import Dispatch, stable_order
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT, QUEUE_UNIT_STRUCT
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
+from rocketpy.broker_core.storage.unindexed import StoredTexts
 
 _entry = QUEUE_UNIT_STRUCT.pack
 _tuple = tuple.__new__  # makes a named tuple without a call in Python: for each message
@@ -55,6 +57,10 @@ class Append(Protocol):
     @property
     def puts_index(self) -> bool:
         """Whether put() writes index entries, too; else they are written later."""
+
+    @property
+    def texts(self) -> Sequence[StoredTexts] | None:
+        """What the index needs of batches; None if there are other messages."""
 
     def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
         """Give each message its queue offset and its physical offset; return the records.
@@ -91,13 +97,13 @@ class DraftsAppend:
         self.starts: dict[QueueKey, int] = {}
         self.ends: dict[QueueKey, QueueEnd] = {}
         self.placed: list[PlacedOne] = []
-        self._entries: dict[QueueKey, list[bytes]] = {}  # packed, one or more each
+        self._entries: dict[QueueKey, list[bytes | memoryview]] = {}  # packed, one or more each
+        self._batches: dict[BatchRun, _PlacedBatches] = {}
 
     def place(self, start_of: StartOf, end: int, stored_ms: int, log: CommitLog) -> Records:
         """Give each message its queue offset and its physical offset; return the records."""
-        records: Records = []
-        run: list[bytes | memoryview] = []
-        run_at = end
+        together = list[bytes | memoryview]()
+        files = [(end, together)]  # what goes to each file of the log
         room_ends = log.room_end(end)
         entries, ends, placed = self._entries, self.ends, self.placed
         for draft in self._drafts:
@@ -105,46 +111,53 @@ class DraftsAppend:
             if end + size > room_ends:
                 if size > log.largest_record:
                     raise too_large("the message", size, log.largest_record)
-                if run:
-                    records.append((run_at, _joined(run)))
-                run, run_at = [], room_ends + BLANK_SIZE
-                end, room_ends = run_at, room_ends + log.file_size
-            number = 0
+                end, together = room_ends + BLANK_SIZE, []
+                room_ends += log.file_size
+                files.append((end, together))
             if isinstance(draft, BatchDraft):
-                number = self._place_batch(draft, start_of, end)
-            elif draft.is_queued:
-                queue = draft.queue
-                last = ends.get(queue)
-                if last is None:
-                    number = self.starts[queue] = start_of(queue)
-                    entries[queue] = []
-                else:
-                    number = last[0]
-                code = draft.code_at(stored_ms) if draft.delay_ms else draft.tag_code
-                entries[queue].append(_entry(end, size, code))
-                ends[queue] = _tuple(QueueEnd, (number + 1, end))
-            run.append(draft.at(number, end, stored_ms))
+                number = self._take_batch(draft, start_of, end)
+                together.append(draft.records)  # they are whole below
+            else:
+                number = 0
+                if draft.is_queued:
+                    queue = draft.queue
+                    last = ends.get(queue)
+                    number = self._first_of(queue, start_of) if last is None else last[0]
+                    code = draft.code_at(stored_ms) if draft.delay_ms else draft.tag_code
+                    entries[queue].append(_entry(end, size, code))
+                    ends[queue] = _tuple(QueueEnd, (number + 1, end))
+                together.append(draft.at(number, end, stored_ms))
             placed.append(_tuple(PlacedOne, (number, end, stored_ms)))
             end += size
-        records.append((run_at, _joined(run)))
         self.end = end
-        return records
+        for batches in self._batches.values():
+            batches.place(stored_ms)
+        return [(at, _joined(together)) for at, together in files if together]
 
-    def _place_batch(self, draft: BatchDraft, start_of: StartOf, end: int) -> int:
-        """Give a batch its queue offsets; return the first. Its records begin at `end`."""
-        queue, last = draft.queue, self.ends.get(draft.queue)
-        if last is None:
-            number = self.starts[queue] = start_of(queue)
-            self._entries[queue] = []
-        else:
-            number = last[0]
-        units = np.empty(draft.count, QUEUE_UNIT)
-        units["physical_offset"] = draft.starts + end
-        units["size"] = draft.sizes
-        units["tag_code"] = draft.tag_codes
-        self._entries[queue].append(units.tobytes())
-        self.ends[queue] = QueueEnd(number + draft.count, end + int(draft.starts[-1]))
+    def _first_of(self, queue: QueueKey, start_of: StartOf) -> int:
+        """Take up a queue; return the offset of its first message here."""
+        number = self.starts[queue] = start_of(queue)
+        self._entries[queue] = []
         return number
+
+    def _take_batch(self, draft: BatchDraft, start_of: StartOf, end: int) -> int:
+        """Take up a batch whose records begin at `end`; return its first queue offset."""
+        batches = self._batches.get(draft.run)
+        if batches is None:
+            batches = self._batches[draft.run] = _PlacedBatches(draft.run)
+        last = self.ends.get(draft.queue)
+        number = self._first_of(draft.queue, start_of) if last is None else last[0]
+        self._entries[draft.queue].append(batches.take(draft, number, end))
+        last_at = end + draft.size - int(draft.run.sizes[draft.last - 1])
+        self.ends[draft.queue] = QueueEnd(number + draft.count, last_at)
+        return number
+
+    @property
+    def texts(self) -> Sequence[StoredTexts] | None:
+        """What the index needs of batches; None if there are other messages."""
+        if not self._batches or not all([isinstance(each, BatchDraft) for each in self._drafts]):
+            return None
+        return [each for batches in self._batches.values() for each in batches.texts()]
 
     def put(self, parts: StoreParts) -> None:
         """Write the queue entries: those of one queue at once."""
@@ -163,8 +176,59 @@ class DraftsAppend:
         return units.tobytes()
 
 
-def _joined(run: list[bytes | memoryview]) -> bytes | memoryview:
-    return run[0] if len(run) == 1 else b"".join(run)
+class _PlacedBatches:
+    """The batches of one run that are stored together: all of them get their numbers at once."""
+
+    def __init__(self, run: BatchRun) -> None:
+        self._run = run
+        self._units = np.empty(len(run.starts), QUEUE_UNIT)
+        self._packed = self._units.view(np.uint8).data
+        self._drafts: list[BatchDraft] = []
+        self._numbers: list[int] = []
+        self._offsets: list[int] = []
+
+    def take(self, draft: BatchDraft, number: int, physical_offset: int) -> memoryview:
+        """Take up the next batch; the offsets are those of its first message.
+
+        Returns:
+            The bytes of its queue entries, which place() fills in.
+        """
+        self._drafts.append(draft)
+        # Less what precedes the batch in its run, so that one addition does for all its rows.
+        self._numbers.append(number - draft.first)
+        self._offsets.append(physical_offset - int(draft.run.starts[draft.first]))
+        return self._packed[draft.first * QUEUE_UNIT.itemsize : draft.last * QUEUE_UNIT.itemsize]
+
+    def place(self, stored_ms: int) -> None:
+        """Fill in records and queue entries."""
+        run, counts = self._run, [draft.count for draft in self._drafts]
+        first, last = self._drafts[0].first, self._drafts[-1].last
+        rows = slice(first, last)
+        queue_offsets = np.arange(first, last) + np.array(self._numbers).repeat(counts)
+        physical_offsets = run.starts[rows] + np.array(self._offsets).repeat(counts)
+        run.place(rows, queue_offsets, physical_offsets, stored_ms)
+        units = self._units[rows]
+        units["physical_offset"], units["size"] = physical_offsets, run.sizes[rows]
+        units["tag_code"] = run.tags[rows]
+        self._physical_offsets, self._stored_ms = physical_offsets, stored_ms
+
+    def texts(self) -> Iterator[StoredTexts]:
+        """Yield what the index needs of them, once they are placed."""
+        begin = self._drafts[0].first
+        for (topic, is_indexed), found in groupby(self._drafts, _topic_and_kind):
+            drafts = list(found)
+            first, last = drafts[0].first, drafts[-1].last
+            offsets = self._physical_offsets[first - begin : last - begin]
+            if is_indexed:
+                yield StoredTexts(topic, offsets, *self._run.text(first, last), self._stored_ms)
+
+
+def _topic_and_kind(draft: BatchDraft) -> tuple[str, bool]:
+    return draft.queue[0], draft.is_indexed
+
+
+def _joined(records: list[bytes | memoryview]) -> bytes | memoryview:
+    return records[0] if len(records) == 1 else b"".join(records)
 
 
 class Placed(NamedTuple):
@@ -178,7 +242,7 @@ class Placed(NamedTuple):
 class BatchAppend:
     """A batch of one topic, column by column."""
 
-    puts_index = True
+    puts_index, texts = True, None
 
     def __init__(self, batch: EncodedBatch) -> None:
         self._batch, self.count = batch, len(batch.run)

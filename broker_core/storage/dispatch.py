@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -234,11 +235,11 @@ def index_entries(
 ) -> tuple[Ints, Ints]:
     """Return the index entries of messages as (row, hash), in the order Apache inserts them."""
     parts: list[tuple[Ints, Ints]] = []
-    if unique is not None:
+    if _has_any(unique):
         parts.append(_hashed(unique, f"{topic}#"))
-    if keys is not None:
+    if _has_any(keys):
         parts.append(_hashed_words(keys, f"{topic}#"))
-    if tags is not None:
+    if _has_any(tags):
         parts.append(_hashed_tags(tags, f"{topic}#T#"))
     if parts and all(len(part[0]) == len(parts[0][0]) for part in parts):
         rows = parts[0][0]
@@ -248,6 +249,10 @@ def index_entries(
     hashes = np.concatenate([part[1] for part in parts] or [np.zeros(0, np.int64)])
     order = np.argsort(rows, kind="stable")
     return rows[order], hashes[order]
+
+
+def _has_any(column: pa.Array | None) -> TypeGuard[pa.Array]:
+    return column is not None and column.null_count < len(column)
 
 
 def _hashed(column: pa.Array, prefix: str) -> tuple[Ints, Ints]:

@@ -12,6 +12,7 @@ from rocketpy.broker_core.storage.dispatch import dispatches
 from rocketpy.broker_core.storage.layout import file_name
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.tail import TailState
+from rocketpy.broker_core.storage.unindexed import UnindexedBatches
 
 
 def lags(parts: StoreParts, state: TailState) -> bool:
@@ -19,8 +20,10 @@ def lags(parts: StoreParts, state: TailState) -> bool:
     return parts.config.message_index and (parts.tail.indexed() or 0) < state.end
 
 
-def catch_up(parts: StoreParts, state: TailState) -> None:
+def catch_up(parts: StoreParts, state: TailState, known: UnindexedBatches | None = None) -> None:
     """Write the index entries of all records that lack them. Call while holding the store's lock.
+
+    They are read from the log, unless all of them are `known`.
 
     Raises:
         CorruptStoreError: a record before the end of the log was damaged.
@@ -30,6 +33,11 @@ def catch_up(parts: StoreParts, state: TailState) -> None:
     start = _first_unindexed(parts)
     if parts.index.end_physical_offset() >= start:  # left by a catch-up or an append that died
         parts.index.cut(start, state.stored_ms)
+    columns = known.columns(start, state.end) if known is not None else None
+    if columns is not None:
+        parts.index.put(*columns)
+        parts.tail.write_indexed(state.end)
+        return
     for segment in parts.log.walk(start, state.end):
         if segment.block is not None:
             found = list(dispatches(segment.block, segment.file_start, parts.config))

@@ -29,6 +29,7 @@ from rocketpy.broker_core.storage.queue_keeper import QueueKeeper
 from rocketpy.broker_core.storage.recovery import settle
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.targets import Cut
+from rocketpy.broker_core.storage.unindexed import UnindexedBatches
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,9 @@ MOST_AHEAD_MS = 60_000  # how long store times may stand still until the clock c
 class Writer:
     """Appends to a store, together with any number of other processes."""
 
-    most_unindexed: ClassVar[int] = 4_096  # messages whose index entries it leaves for later
+    # How many messages it leaves without index entries for now; of batches four times as many, as
+    # these need not be read again.
+    most_unindexed: ClassVar[int] = 4_096
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class Writer:
         self.queues = QueueKeeper(parts, is_deleted)
         self.is_closed = False
         self._unindexed = 0
+        self._unindexed_batches = UnindexedBatches()
         # Where queues end: true while the log ends where our last append left it.
         self._seen_end = -1
         self._queue_ends: dict[QueueKey, QueueEnd] = {}
@@ -84,9 +88,15 @@ class Writer:
     def catch_up(self) -> TailState:
         """Write the index entries that sends left for later; return the end they go up to."""
         with self.owned() as state:
-            catch_up(self._parts, state)
-            self._unindexed = 0
+            self._catch_up(state)
             return state
+
+    def _catch_up(self, state: TailState) -> None:
+        # As with the ends of queues: what is known here is true while nobody else appended.
+        is_known = state.end == self._seen_end
+        catch_up(self._parts, state, self._unindexed_batches if is_known else None)
+        self._unindexed_batches.forget()
+        self._unindexed = 0
 
     def checked_ends(self) -> NotedEnds:
         """Return where all queues end, restoring those that lost their files."""
@@ -146,10 +156,15 @@ class Writer:
         self.publish(state, TailState(work.end, stored_ms), work.ends)
         if work.puts_index:
             mark_indexed(parts, work.end)
-        else:
-            self._unindexed += work.count
+        elif parts.config.message_index:
+            self._note_unindexed(work, end)
         if parts.growth.listeners:
             parts.growth.tell(work.end)
+
+    def _note_unindexed(self, work: Append, begin: int) -> None:
+        texts = work.texts
+        self._unindexed += work.count if texts is None else -(-work.count // 4)
+        self._unindexed_batches.add(begin, work.end, texts)
 
     def _make_room_in_index(self, work: Append, state: TailState) -> None:
         """Have the index in the order of the log, and not too far from its end.
@@ -157,7 +172,7 @@ class Writer:
         This comes before the append: if it fails, nothing is stored.
         """
         if work.puts_index:
-            catch_up(self._parts, state)
+            self._catch_up(state)
         else:
             self.catch_up()
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.broker.incoming import IncomingMessage
+from rocketpy.broker_core.broker.incoming import IncomingBatch, IncomingMessage
 from rocketpy.broker_core.broker.sent import SentBatch, SentOne, refusal
 from rocketpy.broker_core.errors import MessageRefusedError, TopicNameError
 from rocketpy.broker_core.metadata.names import (
@@ -20,7 +20,6 @@ from rocketpy.broker_core.metadata.names import (
 )
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
-from rocketpy.broker_core.protocol.bodies.batch_columns import batch_columns
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.sending import SendMessage, SendMessageV1
@@ -112,16 +111,15 @@ def _store_batch(broker: Broker, command: RemotingCommand, call: Call, config: T
     if is_retry_topic(config.name):
         remark = f"batch request does not support retry group {config.name}"
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, remark)
-    request = SendMessage.decode(command.fields)
-    queue_id = _checked_queue(broker, config, request.queue_id, call)
+    fields, peer = command.fields, call.connection.packed_peer
     try:
-        drafts = broker.incoming.admit_batch(
-            config.name, queue_id, batch_columns(command.body), request, call.connection.packed_peer
-        )
-    except MessageRefusedError as cause:
-        raise refusal(cause) from cause
-    sent = SentBatch(broker, command, call, queue_id, drafts)
-    broker.appender.put(drafts, sent)
+        queue_id = _checked_queue(broker, config, int(fields["e"]), call)
+        head = broker.incoming.batch_head(config.name, queue_id, fields, peer)
+    except (KeyError, ValueError):
+        SendMessage.decode(fields)  # tells which field it is
+        raise
+    sent = SentBatch(broker, command, call, IncomingBatch(head, command.body))
+    broker.appender.put((), sent)
 
 
 def _checked_queue(broker: Broker, config: TopicConfig, queue_id: int, call: Call) -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from rocketpy.broker_core.broker.broker import Broker
 from rocketpy.broker_core.broker.settings import BrokerSettings
+from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.protocol.codes import RequestCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -67,6 +68,14 @@ def pull_fields(topic: str, offset: int, **fields: object) -> dict[str, object]:
         **{"subscription": "*", "subVersion": 0, "expressionType": "TAG"},
     }
     return {**header, **fields}
+
+
+def stored(asking: Asking, topic: str, queue_id: int = 0) -> list[Message]:
+    """Return the messages of a queue, in order."""
+    store = asking.broker.store
+    low, end = store.queue(topic, queue_id).range()
+    units = [store.queue(topic, queue_id).queue.unit(offset) for offset in range(low, end)]
+    return [store.message_at(unit.physical_offset) for unit in units if unit is not None]
 
 
 Scenario = Callable[[Asking], Coroutine[Any, Any, None]]

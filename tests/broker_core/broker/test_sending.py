@@ -9,21 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.broker_core.broker.conftest import Asking, Serve, running, send_fields
+from tests.broker_core.broker.conftest import Asking, Serve, running, send_fields, stored
 
 import rocketpy
-from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.protocol.bodies.batches import join_batch
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import ONEWAY, HeaderKind, RemotingCommand
-
-
-def stored(asking: Asking, topic: str, queue_id: int = 0) -> list[Message]:
-    """Return the messages of a queue, in order."""
-    store = asking.broker.store
-    low, end = store.queue(topic, queue_id).range()
-    units = [store.queue(topic, queue_id).queue.unit(offset) for offset in range(low, end)]
-    return [store.message_at(unit.physical_offset) for unit in units if unit is not None]
 
 
 def test_a_message_is_stored_with_what_the_broker_adds(serve: Serve) -> None:
@@ -116,30 +107,6 @@ def test_sends_of_one_turn_keep_their_order(serve: Serve) -> None:
     serve(scenario)
 
 
-def test_a_batch_is_stored_whole_and_without_properties_of_the_broker(serve: Serve) -> None:
-    async def scenario(asking: Asking) -> None:
-        body = join_batch([(0, b"a", b"TAGS\x01t\x02"), (7, b"", b""), (0, b"c", b"K\x01v")])
-        fields = {**send_fields("orders"), "m": "true"}
-        answer = await asking.ask(RequestCode.SEND_BATCH_MESSAGE, fields, body)
-        messages = stored(asking, "orders")
-        assert answer.fields["msgId"] == ",".join(message.msg_id for message in messages)
-        assert [message.stored_body for message in messages] == [b"a", b"", b"c"]
-        assert [message.flag for message in messages] == [0, 7, 0]
-        assert [message.properties for message in messages] == [{"TAGS": "t"}, {}, {"K": "v"}]
-
-    serve(scenario)
-
-
-def test_a_damaged_batch_stores_nothing(serve: Serve) -> None:
-    async def scenario(asking: Asking) -> None:
-        body = join_batch([(0, b"a", b""), (0, b"b", b"")])[:-1]
-        answer = await asking.ask(RequestCode.SEND_BATCH_MESSAGE, send_fields("orders"), body)
-        assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert stored(asking, "orders") == []
-
-    serve(scenario)
-
-
 def test_a_delayed_message_waits_in_the_schedule_topic(serve: Serve) -> None:
     async def scenario(asking: Asking) -> None:
         answer = await asking.send("orders", b"later", e=2, i="UNIQ_KEY\x01U\x02DELAY\x0116\x02")
@@ -171,27 +138,6 @@ def test_a_client_that_asks_in_binary_is_answered_in_binary(serve: Serve) -> Non
         answer = await asking._caller.ask(asking.address, command)
         assert (answer.kind, answer.code) == (HeaderKind.BINARY, 0)
         assert answer.fields["queueOffset"] == "0"
-
-    serve(scenario)
-
-
-def test_answers_to_a_batch_say_the_same_in_both_kinds_of_header(serve: Serve) -> None:
-    async def scenario(asking: Asking) -> None:
-        fields = {name: str(value) for name, value in send_fields("orders", e=2, m="true").items()}
-        body = join_batch([(0, b"a", b""), (0, b"b", b"")])
-        answers = [
-            await asking._caller.ask(
-                asking.address,
-                RemotingCommand(RequestCode.SEND_MESSAGE_V2, fields, body, kind=kind),
-            )
-            for kind in HeaderKind
-        ]
-        ids = [message.msg_id for message in stored(asking, "orders", 2)]
-        for answer, kind, first in zip(answers, HeaderKind, (0, 2), strict=True):
-            assert (answer.kind, answer.code) == (kind, 0)
-            where = {"queueId": "2", "queueOffset": str(first)}
-            where |= {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
-            assert answer.fields == {"msgId": ",".join(ids[first : first + 2]), **where}
 
     serve(scenario)
 

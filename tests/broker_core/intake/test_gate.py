@@ -11,7 +11,9 @@ PACKAGES = Path(__file__).parents[3] / "broker_core"
 DOORS = {"intake/gate.py", "codec/record.py"}  # the latter turns a Message into a draft
 
 
-@pytest.mark.parametrize("made", ["RecordDraft", "BatchDraft", "EncodedBatch", "draft_of"])
+@pytest.mark.parametrize(
+    "made", ["RecordDraft", "BatchRun", "BatchDraft", "EncodedBatch", "draft_of"]
+)
 def test_drafts_and_batches_are_made_at_the_gate_alone(made: str) -> None:
     makers = {
         path.relative_to(PACKAGES).as_posix()

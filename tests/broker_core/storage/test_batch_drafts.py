@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from rocketpy.broker_core.clock import ManualClock
+from rocketpy.broker_core.codec.batch_draft import BatchDraft, BatchHead
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import MessageRefusedError
-from rocketpy.broker_core.intake.gate import drafted_batch, drafted_text
+from rocketpy.broker_core.intake.gate import drafted_batches, drafted_text
 from rocketpy.broker_core.java_hash import string_hash
 from rocketpy.broker_core.message import Host
 from rocketpy.broker_core.protocol.bodies.batch_columns import BatchColumns, batch_columns
@@ -21,7 +22,14 @@ from rocketpy.broker_core.storage.store import MessageStore
 
 
 def columns(messages: Sequence[tuple[int, bytes, bytes]]) -> BatchColumns:
-    return batch_columns(join_batch(messages))
+    return batch_columns([join_batch(messages)])
+
+
+def drafted_batch(
+    topic: str, queue_id: int, batch: BatchColumns, config: StoreConfig, **shared: Any
+) -> list[BatchDraft]:
+    (drafts,) = drafted_batches([BatchHead(topic, queue_id, **shared)], batch, config)
+    return drafts
 
 
 @pytest.mark.parametrize("checksum", [True, False])
@@ -59,6 +67,53 @@ def test_a_batch_is_stored_in_the_same_bytes_as_its_messages_one_by_one(
         logs.append((bytes(store.log_bytes(0, 1 << 20)), queue))
         store.close()
     assert logs[0] == logs[1]
+
+
+SEVERAL = [
+    [(0, b"a" * 9, b"TAGS\x01t\x02"), (1, b"b" * 9, b"TAGS\x01t\x02")],  # all of one size
+    [(0, b"c", b""), (-3, b"", b"K\x01v"), (9, b"d" * 300, b"TAGS\x01u\x02")],
+    [(0, b"e", b"K\x01v\x02")],
+]
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("apart", [True, False], ids=["stored apart", "stored together"])
+def test_batches_drafted_together_have_the_bytes_that_they_have_alone(
+    tmp_path: Path, checksum: bool, apart: bool
+) -> None:
+    config = StoreConfig(record_checksum=checksum, commit_log_file_size=1 << 20)
+    host, topics = config.store_host.packed(), ("t", "longer", "t")
+    heads = [
+        BatchHead(topic, queue_id, host, host, born_ms=queue_id + 5, sys_flag=queue_id)
+        for queue_id, topic in enumerate(topics)
+    ]
+    heads[2] = heads[2]._replace(queue_id=0)  # two of them go to one queue
+    bodies = [join_batch(messages) for messages in SEVERAL]
+    together = drafted_batches(heads, batch_columns(bodies), config)
+    alone = [
+        drafts
+        for head, body in zip(heads, bodies, strict=True)
+        for drafts in drafted_batches([head], batch_columns([body]), config)
+    ]
+    found = []
+    for name, batches in (("together", together), ("alone", alone)):
+        store = MessageStore(tmp_path / name, config, clock=ManualClock())
+        for topic in set(topics):
+            store.create_topic(topic, 2)
+        shared: dict[str, Any] = {"born_ms": 7, "sys_flag": 0, "born_host": host}
+        single = drafted_text(
+            "t", 0, b"between", b"", config, tag=None, flag=0, store_host=host, **shared
+        )
+        order: list[list[Draft]] = [[*batches[0]], [*batches[1]], [single], [*batches[2]]]
+        for drafts in order if apart else [[draft for each in order for draft in each]]:
+            store.append_many(drafts)
+        queues = [store.queue("t", 0), store.queue("longer", 1)]
+        assert [queue.range() for queue in queues] == [(0, 4), (0, 3)]
+        units = [queue.queue.units(*queue.range()).tobytes() for queue in queues]
+        found.append((bytes(store.log_bytes(0, 1 << 20)), units))
+        assert list(store.verify()) == []
+        store.close()
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(("count", "size"), [(20, 1500), (200, 0)])

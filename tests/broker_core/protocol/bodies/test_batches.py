@@ -29,7 +29,7 @@ def one_by_one(data: bytes) -> Messages:
 
 
 def as_columns(data: bytes) -> Messages:
-    columns = batch_columns(data)
+    columns = batch_columns([data])
     parts = columns.flags.tolist(), columns.bodies(), columns.properties()
     return list(zip(*parts, strict=True))
 
@@ -82,6 +82,30 @@ def test_hostile_sizes_are_refused(data: bytes, words: str) -> None:
         as_columns(data)
     with pytest.raises(BodyError):
         one_by_one(data)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(-9, 9), st.binary(), st.binary())), max_size=4))
+def test_bodies_together_have_the_messages_that_each_has_alone(batches: list[Messages]) -> None:
+    columns = batch_columns([join_batch(messages) for messages in batches])
+    assert columns.counts == [len(messages) for messages in batches]
+    parts = columns.flags.tolist(), columns.bodies(), columns.properties()
+    assert list(zip(*parts, strict=True)) == [each for messages in batches for each in messages]
+
+
+@pytest.mark.parametrize("second", [TWO, b"\0" * 28])
+def test_no_message_goes_on_in_the_next_body(second: bytes) -> None:
+    with pytest.raises(BodyError):
+        batch_columns([changed(0, 28 + 22 + 28), second])
+    with pytest.raises(BodyError):
+        batch_columns([TWO[:-1], TWO[-1:] + second])
+
+
+@pytest.mark.parametrize("at", [0, 28])
+def test_messages_of_one_size_are_still_looked_at_each_for_itself(at: int) -> None:
+    same = TWO[:28] * 2
+    data = same[: at + 16] + (4).to_bytes(4, "big") + same[at + 20 :]
+    with pytest.raises(BodyError):
+        as_columns(data)
 
 
 def test_properties_too_long_for_their_length_are_refused() -> None:
