@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-ROWS = 120_000
+ROWS = 40_000
 
 
 def failing_once(how: str, numbers: Iterable[int]) -> Iterator[tuple[str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.connector.retrying_job import ROWS
 
 import rocketpy
 from rocketpy.broker_core.storage.layout import STAGED
@@ -43,5 +44,5 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
 def test_tasks_that_fail_once_are_stored_once(ran: Ran, how: str) -> None:
     assert "Lost task" in ran.said[how]
     found = ran.store.read(how, columns=["body"]).read_all()["body"].to_pylist()
-    assert sorted(map(int, found)) == list(range(120_000))
+    assert sorted(map(int, found)) == list(range(ROWS))
     assert list((ran.store.path / STAGED).iterdir()) == []

@@ -133,6 +133,7 @@ WRONG = {
 }
 
 
+@pytest.mark.further
 @needs_spark
 @pytest.mark.slow
 def test_a_type_checker_passes_right_use_and_flags_wrong_use(tmp_path: Path) -> None:

@@ -18,9 +18,6 @@ MOST_BYTES = 800_000
 # What one machine, one user or one failure leaves behind.
 TRACES = re.compile(r"/(?:home|root|tmp|work|Users)/|Traceback|\b\w*(?:Error|Warning): ")
 
-# What the others do is tried by the tests of jobs and analytics as well.
-FIRST = "01_quickstart"
-
 Cell = dict[str, Any]
 by_name = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])
 
@@ -62,7 +59,7 @@ def executed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         env=os.environ | own,
         capture_output=True,
         text=True,
-        timeout=880,
+        timeout=1180,
         check=False,
     )
     return Executed(folder, ended.stderr)
@@ -77,15 +74,9 @@ def _paths_asked(items: list[pytest.Item]) -> set[object]:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=[] if path.stem == FIRST else [pytest.mark.further])
-        for path in NOTEBOOKS
-    ],
-)
+@pytest.mark.further
+@pytest.mark.timeout(1200)
+@by_name
 def test_a_notebook_runs_from_its_first_cell_to_its_last(path: Path, executed: Executed) -> None:
     assert (executed.folder / path.name).exists(), executed.errors[-5000:]
     ran, committed = code_cells(executed.folder / path.name), code_cells(path)

@@ -87,6 +87,7 @@ def consume(spark: SparkSession, store: rocketpy.Store, table: Path, poison: str
     writer.option("checkpointLocation", str(table.parent / "checkpoint")).start().awaitTermination()
 
 
+@pytest.mark.further
 def test_poison_rows_end_as_dead_letters_and_come_in_after_the_fix(
     spark: SparkSession, store: rocketpy.Store, tmp_path: Path
 ) -> None:

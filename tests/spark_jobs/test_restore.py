@@ -117,6 +117,7 @@ def test_a_run_that_fails_anywhere_is_gone_on_with(
         assert {number % 3 for number in numbers} == {queue}
 
 
+@pytest.mark.further
 def test_fewer_queues_and_a_rate_keep_the_order(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
@@ -137,6 +138,7 @@ def test_fewer_queues_and_a_rate_keep_the_order(
         assert mine == sorted(mine)
 
 
+@pytest.mark.further
 def test_what_cannot_be_restored_is_refused(
     spark: SparkSession, store: rocketpy.Store, table: Path, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_what_a_cluster_cannot_serve_is_refused_by_load(
         reader.option("scan", "commitlog").load()
 
 
+@pytest.mark.further
 def test_two_queries_that_are_members_share_the_queues_of_a_cluster(
     spark: SparkSession, place: OurPlace, tmp_path: Path
 ) -> None:
