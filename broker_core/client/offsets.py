@@ -8,7 +8,7 @@ from rocketpy.broker_core.client.asking import Silent, ask_each
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import ServerRefusedError, refusal
-from rocketpy.broker_core.client.pulled import FOUND, PULL_ANSWERS, Pulled, PullRequest
+from rocketpy.broker_core.client.pulled import PULL_ANSWERS, Pulled, PullRequest
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -93,8 +93,8 @@ class ClusterOffsets:
     def _readable_slaves(self, queues: Mapping[str, MessageQueue]) -> set[str]:
         """Return the brokers whose slaves give messages, of one queue each.
 
-        Apache's do with `slaveReadEnable` alone. Without it, those of 4.x say that they have found
-        some, and give none; those of 5.x say that they are busy.
+        Apache's of 5.x say that they are busy unless they have `slaveReadEnable`; those of 4.x
+        give what they have, whatever that setting is.
         """
         request = PullRequest()
         asked = [(name, request.command(queue, 0, most=1)) for name, queue in queues.items()]
@@ -102,10 +102,7 @@ class ClusterOffsets:
         for (name, _), answer in zip(
             asked, ask_each(self._cluster, asked, self._cluster.slave_of), strict=True
         ):
-            if isinstance(answer, RemotingCommand) and (
-                answer.code == ResponseCode.SUCCESS
-                or (answer.code in PULL_ANSWERS and answer.remark != FOUND)
-            ):
+            if isinstance(answer, RemotingCommand) and answer.code in PULL_ANSWERS:
                 found.add(name)
         return found
 

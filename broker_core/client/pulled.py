@@ -27,7 +27,6 @@ from rocketpy.broker_core.protocol.requests.reading import (
 
 TOOLS_GROUP = "TOOLS_CONSUMER"  # of Apache's tools: each broker has it, and pulls leave no trace
 _MOST_BYTES = 4 << 20
-FOUND = "FOUND"  # Apache's word with an answer that has messages, or should have some
 PULL_ANSWERS = (
     ResponseCode.SUCCESS,
     ResponseCode.PULL_NOT_FOUND,

@@ -34,8 +34,7 @@ log = logging.getLogger(__name__)
 _MASTER = 0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.1, 2.0
 _LEFT_ALONE_S = 10.0
-# Words of Apache's: the log of what was asked for is deleted; no message passes the filter.
-_REMOVING, _NONE_PASSES = "MESSAGE_WAS_REMOVING", "NO_MATCHED_MESSAGE"
+_REMOVING = "MESSAGE_WAS_REMOVING"  # Apache's word: the log of what was asked for is deleted
 
 Unanswered = (ServerUnreachableError, NoBrokerError, ServerBusyError)
 
@@ -102,8 +101,6 @@ class RangeReader:
         if leads_on and pulled.remark == _REMOVING:
             is_deleted, held = True, (pulled.next_offset, pulled.end)
         is_filtered = pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY
-        # Slaves of 4.x that are not to be read say the same, and where the next messages are.
-        is_filtered &= is_master or pulled.remark == _NONE_PASSES
         if is_filtered and leads_on and not is_deleted and not self._request.wanted.takes_all:
             return
         queue = pulled.queue

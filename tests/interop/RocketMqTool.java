@@ -30,6 +30,8 @@ import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.exception.OffsetNotFoundException;
+import org.apache.rocketmq.client.impl.MQClientAPIImpl;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
@@ -47,6 +49,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 import org.apache.rocketmq.remoting.protocol.RequestCode;
 import org.apache.rocketmq.remoting.protocol.ResponseCode;
 import org.apache.rocketmq.remoting.protocol.header.ConsumerSendMsgBackRequestHeader;
+import org.apache.rocketmq.remoting.protocol.header.QueryConsumerOffsetRequestHeader;
 import org.apache.rocketmq.remoting.protocol.route.BrokerData;
 import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
@@ -115,21 +118,21 @@ public final class RocketMqTool {
         OUT.println(JSON.toJSONString(answer, JSONWriter.Feature.WriteNulls));
     }
 
-    private DefaultMQPullConsumer consumer(String group) throws MQClientException {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(group);
-        consumer.setNamesrvAddr(nameServer);
-        consumer.setVipChannelEnabled(false);
-        // As stored: the client would hide the compressed bit and the compressed bytes.
-        consumer.setDecodeDecompressBody(false);
-        consumer.start();
-        return consumer;
-    }
-
     private DefaultMQPullConsumer reader() throws MQClientException {
         if (reader == null) {
-            reader = consumer("interop_reader");
+            reader = new DefaultMQPullConsumer("interop_reader");
+            reader.setNamesrvAddr(nameServer);
+            reader.setVipChannelEnabled(false);
+            // As stored: the client would hide the compressed bit and the compressed bytes.
+            reader.setDecodeDecompressBody(false);
+            reader.start();
         }
         return reader;
+    }
+
+    private MQClientAPIImpl api() throws MQClientException {
+        return reader().getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory()
+            .getMQClientAPIImpl();
     }
 
     private DefaultMQAdminExt admin() throws MQClientException {
@@ -383,17 +386,35 @@ public final class RocketMqTool {
         }
     }
 
-    /** Prints the offset of each queue that a group has committed, as the broker tells a consumer. */
+    /**
+     * Prints the offset of each queue that a group has committed, as the broker tells a consumer.
+     *
+     * <p>A consumer of the group itself would become one of its members, and take queues away from
+     * those that run.
+     */
     private void committed(List<JSONObject> requests) throws Exception {
         for (JSONObject request : requests) {
             String topic = request.getString("topic");
-            DefaultMQPullConsumer consumer = consumer(request.getString("group"));
-            for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
+            String address =
+                admin().examineTopicRouteInfo(topic).getBrokerDatas().get(0).selectBrokerAddr();
+            for (MessageQueue queue : new TreeSet<>(reader().fetchSubscribeMessageQueues(topic))) {
                 Map<String, Object> answer = new LinkedHashMap<>();
                 answer.put("queueId", queue.getQueueId());
-                answer.put("offset", consumer.fetchConsumeOffset(queue, true));
+                answer.put("offset", committed(address, request.getString("group"), queue));
                 print(answer);
             }
+        }
+    }
+
+    private long committed(String address, String group, MessageQueue queue) throws Exception {
+        QueryConsumerOffsetRequestHeader header = new QueryConsumerOffsetRequestHeader();
+        header.setConsumerGroup(group);
+        header.setTopic(queue.getTopic());
+        header.setQueueId(queue.getQueueId());
+        try {
+            return api().queryConsumerOffset(address, header, DISPATCH_TIMEOUT.toMillis());
+        } catch (OffsetNotFoundException none) {
+            return -1;
         }
     }
 
@@ -441,8 +462,7 @@ public final class RocketMqTool {
 
     /** Sends messages back without a number of tries of the client's, which would win. */
     private void sendBack(List<JSONObject> requests) throws Exception {
-        RemotingClient client = reader().getDefaultMQPullConsumerImpl().getRebalanceImpl()
-            .getmQClientFactory().getMQClientAPIImpl().getRemotingClient();
+        RemotingClient client = api().getRemotingClient();
         for (JSONObject request : requests) {
             String topic = request.getString("topic");
             ConsumerSendMsgBackRequestHeader header = new ConsumerSendMsgBackRequestHeader();

@@ -286,6 +286,8 @@ def test_tools_see_a_consumer_and_move_it(
     ):
         until(lambda: len(got.messages) >= 10)
         until(lambda: listener.buffered == 0)
+        # Brokers of 4.x move no group that has not committed an offset of each queue.
+        until(lambda: sum(apache.tool.committed(topic, topic).values()) == 10)
         groups = ClusterGroups(cluster)
         (client_id,) = groups.members([topic])[topic]
         request = GetConsumerRunningInfo(
