@@ -15,7 +15,7 @@ from tests.interop.mqadmin import MqAdmin, mqadmin
 import rocketpy
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.further]
 
 SETTINGS = {
     "timerWheelEnable": True,  # without it a topic cannot be deleted: a NullPointerException

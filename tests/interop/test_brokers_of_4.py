@@ -27,6 +27,7 @@ OTHERS = (
 )
 
 
+@pytest.mark.further
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "least_passed"),

@@ -21,7 +21,7 @@ from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan
 from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import TopicNotFoundError
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.further]
 
 SETTINGS = {
     "enablePropertyFilter": True,

@@ -15,6 +15,8 @@ from tests.interop.apache import ApacheBroker, Setting
 
 import rocketpy
 
+pytestmark = pytest.mark.further
+
 LEVELS = "1s 12s 2h"
 CONFIG = replace(workload.CONFIG, delay_levels=LEVELS)
 SETTINGS: dict[str, Setting] = {

@@ -89,11 +89,12 @@ def our_broker(folder: Path, namesrv_addr: str) -> ServerProcess:
 
 NAME_SERVERS = pytest.mark.parametrize(
     "cluster",
-    [under_our_name_server, pytest.param(under_apaches_name_server, marks=pytest.mark.further)],
+    [under_our_name_server, under_apaches_name_server],
 )
 Cluster = Callable[[Path], AbstractContextManager[MixedCluster]]
 
 
+@pytest.mark.further
 @pytest.mark.slow
 @pytest.mark.crash
 @NAME_SERVERS

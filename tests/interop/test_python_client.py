@@ -18,7 +18,7 @@ from rocketpy.broker_core.client.consuming.opening import listen
 from rocketpy.broker_core.client.consuming.received import ReceivedMessage
 from rocketpy.broker_core.client.topics import ClusterTopics
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.further]
 
 SETTINGS = {
     "enablePropertyFilter": True,

@@ -20,6 +20,8 @@ import rocketpy
 from rocketpy.broker_core.filters import BloomBits
 from rocketpy.broker_core.storage.consume_queue_ext import excluded
 
+pytestmark = pytest.mark.further
+
 TOPIC = "filtered"
 QUEUES = 2
 SETTINGS = {

@@ -34,6 +34,8 @@ from rocketpy.broker_core.transactions.half import asked_copy, committed_message
 from rocketpy.broker_core.transactions.service import Transactions, open_transactions
 from rocketpy.broker_core.transactions.settings import TransactionSettings
 
+pytestmark = pytest.mark.further
+
 TOPIC, GROUP = "orders", "payers"
 SETTINGS = {**workload.SETTINGS, "transactionOpBatchInterval": 200}
 # It asks once more when it is stopped, but not for what is younger than this.

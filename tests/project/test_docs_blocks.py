@@ -24,8 +24,13 @@ from tests.project.shell_block import Shell, commands_of
 MOST_NOT_RUN = 4
 BLOCKS = [block for page in pages() for block in blocks_of(page)]
 RUNNABLE = [page for page in pages() if program_of(page)]
-# Every answer and every option of a job: their own tests try them, too.
-LONG = {"docs/analytics.md", "docs/backfill.md"}
+FIRST = {"README.md", "docs/quick-start.md"}
+
+
+def is_further(page: Path) -> bool:
+    """Whether it starts Spark and is none of the first: what it does is tested elsewhere, too."""
+    words = [block.text for block in program_of(page)]
+    return name_of(page) not in FIRST and any("spark" in each or " job " in each for each in words)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +46,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
     "page",
     [
         pytest.param(
-            page, id=name_of(page), marks=[pytest.mark.further] if name_of(page) in LONG else []
+            page, id=name_of(page), marks=[pytest.mark.further] if is_further(page) else []
         )
         for page in RUNNABLE
     ],

@@ -18,6 +18,8 @@ from rocketpy.spark_jobs import analytics, cli
 from rocketpy.spark_jobs.backfill import JobRefusedError
 from rocketpy.spark_jobs.redelivery import Redelivery
 
+pytestmark = pytest.mark.further
+
 assert cli.job_app is not None  # adds its commands
 
 Answer = Callable[[SparkSession, str], DataFrame]

@@ -166,6 +166,7 @@ def test_what_cannot_be_meant_is_refused_at_once(
         answer(spark, path)
 
 
+@pytest.mark.further
 def test_the_store_of_a_broker_that_is_gone_answers(spark: SparkSession, apache_store: str) -> None:
     recorded = messages()
     normal = [row for row in recorded if not is_system_topic(row["topic"])]

@@ -125,6 +125,7 @@ def test_json_that_does_not_fit_is_kept_with_its_cause(
     assert count == len(bad)
 
 
+@pytest.mark.further
 def test_avro_that_does_not_fit_is_kept_with_its_cause(
     spark: SparkSession, store: rocketpy.Store, tmp_path: Path
 ) -> None:
@@ -147,6 +148,7 @@ def test_avro_that_does_not_fit_is_kept_with_its_cause(
     assert count == 3
 
 
+@pytest.mark.further
 def test_protobuf_that_does_not_fit_is_kept_with_its_cause(
     spark: SparkSession, store: rocketpy.Store, tmp_path: Path
 ) -> None:

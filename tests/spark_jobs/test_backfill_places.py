@@ -15,7 +15,7 @@ from rocketpy.broker_core.cli import app
 from rocketpy.spark_jobs import cli
 from rocketpy.spark_jobs.job_errors import JobRefusedError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.further]
 
 
 @pytest.fixture

@@ -78,6 +78,7 @@ def run(spark: SparkSession, servers: LocalBroker, tmp_path: Path, **given: Any)
     return replay(spark, letters(servers, **choice), audit=str(tmp_path / "audit"), **given)
 
 
+@pytest.mark.further
 def test_what_is_chosen_comes_back_once_and_the_audit_has_it(
     spark: SparkSession, servers: LocalBroker, tmp_path: Path
 ) -> None:

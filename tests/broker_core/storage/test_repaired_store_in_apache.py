@@ -21,6 +21,7 @@ from rocketpy.broker_core.property_names import LOST
 from rocketpy.broker_core.storage.repair import repair_to
 
 pytestmark = [
+    pytest.mark.further,
     pytest.mark.interop,
     pytest.mark.skipif(
         bool(missing_commands()) and "CI" not in os.environ, reason="needs Maven and a JDK"
