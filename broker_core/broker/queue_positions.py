@@ -1,7 +1,7 @@
 """Where queues begin and end, and when their messages were stored, for who asks by name.
 
-Reads files of the store: call it from a thread of the pool. Clients may ask for any name; one that
-is no topic's never reaches the store.
+What looks for times reads files of the store: call it from a thread of the pool. Clients may ask
+for any name; one that is no topic's never reaches the store.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def queue_of(broker: Broker, topic: str, queue_id: int) -> QueueReader | None:
 
 
 def position(broker: Broker, topic: str, queue_id: int) -> Position:
-    """Return where a queue begins and ends; one that is not there is empty."""
+    """Return where a queue begins and ends; one that is not there is empty.
+
+    As cheap as what each pull asks, so that it may be called in the loop.
+    """
     queue = queue_of(broker, topic, queue_id)
     return Position(0, 0) if queue is None else Position(*queue.recent_range())
 

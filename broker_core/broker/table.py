@@ -110,8 +110,8 @@ HANDLERS: Mapping[int, Handler] = {
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: Handler(
         offsets.search_offset, SearchOffset, blocks=True
     ),
-    RequestCode.GET_MAX_OFFSET: Handler(offsets.max_offset, GetMaxOffset, blocks=True),
-    RequestCode.GET_MIN_OFFSET: Handler(offsets.min_offset, GetMinOffset, blocks=True),
+    RequestCode.GET_MAX_OFFSET: Handler(offsets.max_offset, GetMaxOffset),
+    RequestCode.GET_MIN_OFFSET: Handler(offsets.min_offset, GetMinOffset),
     RequestCode.GET_EARLIEST_MSG_STORETIME: Handler(
         offsets.earliest_store_time, GetEarliestStoreTime, blocks=True
     ),

@@ -35,7 +35,7 @@ _NONE = (1 << 63) - 1  # of correction offsets: Java's greatest long
 _NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 
 
-# --- of queues; all of these read files -----------------------------------------------------------
+# --- of queues; by time: reads files -------------------------------------------------------------
 
 
 def max_offset(broker: Broker, request: GetMaxOffset, call: Call) -> Reply:
