@@ -85,6 +85,11 @@ class Server:
         assert self._process is not None
         self._process.wait_for("boot success")
 
+    def start(self) -> None:
+        """Start it, and return when it serves."""
+        self.launch()
+        self.wait()
+
     def kill(self) -> None:
         """End it by SIGKILL; do nothing if it does not run."""
         if self._process is not None:
