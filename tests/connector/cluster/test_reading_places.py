@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.connector.cluster.conftest import MakeTopic
-from tests.connector.cluster.places import Place
+from tests.connector.cluster.places import ClusterPlace, Place
 from tests.connector.cluster.queries import SCHEMA, Query, Rows, batch, parsed, texts
 
+import rocketpy
 from rocketpy.broker_core.errors import TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.connector.batch_reader import BatchReader
@@ -39,6 +40,17 @@ def test_a_batch_has_all_queues_and_a_task_for_each(place: Place, make_topic: Ma
     given = place.options | {"topic": topic}
     assert batch(given) == expected(*queues)
     assert len(BatchReader(parsed({**given}), SCHEMA).partitions()) == len(queues)
+
+
+def test_topics_of_a_namespace_are_read_by_the_names_that_brokers_have(place: Place) -> None:
+    (queue,) = place.create("shop%bills", 1)[:1]
+    if not isinstance(place, ClusterPlace):
+        place.send(queue, "bill-1")
+    else:
+        with rocketpy.connect(place.options["namesrvAddr"], namespace="shop") as shop:
+            shop.send("bills", "bill-1", select=lambda queues: queues[0])
+    assert texts(batch({**place.options, "topic": "shop%bills"})) == ["bill-1"]
+    assert texts(Query({**place.options, "topicPattern": "shop%.*"}).run()) == ["bill-1"]
 
 
 def test_one_task_does_not_read_everything(place: Place, make_topic: MakeTopic) -> None:
