@@ -79,7 +79,7 @@ def test_a_scan_is_cut_into_as_many_tasks_as_asked_for(load: Load) -> None:
     assert (frame.rdd.getNumPartitions(), numbers(frame)) == (7, list(range(COUNT)))
 
 
-@pytest.mark.parametrize("count", [2, 3, 11, 61, 200])
+@pytest.mark.parametrize("count", [2, 3, 11, 61, pytest.param(200, marks=pytest.mark.further)])
 def test_no_message_is_lost_or_doubled_at_the_cuts(store: rocketpy.Store, count: int) -> None:
     assert scan(store.path, minPartitions=count) == list(range(COUNT))
 

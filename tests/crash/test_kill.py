@@ -131,7 +131,7 @@ def test_a_store_killed_while_it_closes_loses_nothing(
     assert has_closed
 
 
-@pytest.mark.parametrize("is_in_use", [False, True])
+@pytest.mark.parametrize("is_in_use", [pytest.param(False, marks=pytest.mark.further), True])
 def test_a_writer_killed_while_it_indexes_loses_nothing_and_indexes_nothing_twice(
     folder: Path, zygote: Zygote, is_in_use: bool
 ) -> None:

@@ -220,6 +220,7 @@ def test_what_needs_the_log_is_refused_by_name(
     assert not (tmp_path / "table").exists()
 
 
+@pytest.mark.further
 @pytest.mark.usefixtures("spark")
 def test_the_command_copies_and_tells(cluster: str, tmp_path: Path) -> None:
     words = ["job", "backfill", cluster, str(tmp_path / "table"), "--topic", "orders"]

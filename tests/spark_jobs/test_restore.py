@@ -159,6 +159,7 @@ def test_what_cannot_be_restored_is_refused(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.further
 @pytest.mark.usefixtures("spark")
 def test_the_command_line_restores(table: Path, tmp_path: Path) -> None:
     assert cli.job_app is not None

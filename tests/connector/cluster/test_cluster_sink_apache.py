@@ -81,6 +81,7 @@ def test_javas_client_reads_what_was_written(sink: Sink, apache: Any) -> None:
     assert len(properties["UNIQ_KEY"]) == 50
 
 
+@pytest.mark.further
 def test_delayed_rows_of_a_failed_run_are_not_sent_again(sink: Sink) -> None:
     table = pa.table({"body": ["now", "later"], "delay_level": pa.array([None, 2], pa.int32())})
     sink.fail(0, p0=table)
