@@ -88,6 +88,12 @@ def slices(data: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
     return pa.Array.from_buffers(pa.binary_view(), len(starts), buffers).cast(pa.binary())
 
 
+def joined(data: Bytes, starts: Ints, lengths: Ints) -> memoryview:
+    """Return a copy of the slices, one after the other."""
+    column = slices(data, starts, lengths)
+    return memoryview(column.buffers()[2])[: int(lengths.sum())]
+
+
 def _put_inline(views: npt.NDArray[np.uint64], data: Bytes, at: Ints, lengths: Ints) -> None:
     first_four = rows_at(data, at, np.dtype("<u4")).astype(np.uint64)
     views[:, 0] = lengths.astype(np.uint64) | first_four << np.uint64(32)

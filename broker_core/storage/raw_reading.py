@@ -1,7 +1,7 @@
 """Bytes as they lie in the log, for those who hand them on and need not look into them.
 
-They are given as views of mapped files: no byte is copied, and nothing is decoded. A view stays
-good as long as it is used, even if its file is deleted meanwhile.
+They are given as views of mapped files: nothing is decoded, and no byte is copied, unless they lie
+in many places. A view stays good as long as it is used, even if its file is deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.dtypes import HEAD
-from rocketpy.broker_core.codec.gather import Ints, rows_at
+from rocketpy.broker_core.codec.gather import Ints, joined, rows_at
 from rocketpy.broker_core.codec.layout import HEAD_STRUCT, SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.filters import SqlFilter
@@ -22,12 +22,13 @@ from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.reading import BATCH_ROWS, QueueReader
 
 _FEW = 64  # messages: columns are faster for more
+_MANY = 200  # views: one copy is faster than making so many, and joining them to be sent
 
 Units = npt.NDArray[np.void]
 
 
 class RawRecords(NamedTuple):
-    """Records of a queue, in order; those that lie side by side in the log are one view."""
+    """Records of a queue, in order; those that lie side by side, or were copied, are one view."""
 
     views: list[memoryview]
     messages: int
@@ -177,6 +178,8 @@ class RawReader(QueueReader):
             raise CorruptStoreError(path, int(physical[int(np.argmin(agrees))]), reason)
         ends = starts + sizes
         first_rows = np.flatnonzero(np.append(True, starts[1:] != ends[:-1]))
+        if len(first_rows) > _MANY:
+            return [joined(data, starts, sizes)]
         last_rows = np.append(first_rows[1:], len(starts)) - 1
         spans = zip(starts[first_rows].tolist(), ends[last_rows].tolist(), strict=True)
         memory = data.data

@@ -18,7 +18,7 @@ from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
 
 Range = tuple[QueueOffset, QueueOffset]  # the first, and the one after the last
 
-_RECENT_S = 0.05
+_RECENT_S = 0.2  # a look-up lists folders: it costs as much as a pull of a thousand
 
 
 class _Known(NamedTuple):

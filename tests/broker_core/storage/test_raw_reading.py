@@ -48,6 +48,17 @@ def test_all_records_of_a_queue_are_given_as_they_are(sent: rocketpy.Store) -> N
     assert len(found.views) < COUNT  # those side by side are one
 
 
+def test_records_in_many_places_are_copied_to_one(path: Path) -> None:
+    with rocketpy.open(path) as roomy:
+        roomy.create_topic("t", 2)
+        for number in range(300):
+            roomy.send("t", f"{number}", queue_id=0)
+            roomy.send("t", "between", queue_id=1)
+        found = reader_of(roomy).raw(3, 300, most_bytes=1 << 20, most_messages=290)
+        assert (len(found.views), found.messages, found.next_offset) == (1, 290, 293)
+        assert bodies(found) == [*range(3, 293)]
+
+
 def test_reading_on_from_piece_to_piece_gives_each_record_once(sent: rocketpy.Store) -> None:
     for most_bytes, most_messages in ((700, 99), (9999, 7)):
         reader, place, found = reader_of(sent), 0, list[int]()
