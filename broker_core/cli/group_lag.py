@@ -21,6 +21,7 @@ from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
 from rocketpy.broker_core.errors import GroupNotFoundError
+from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 
 log = logging.getLogger(__name__)
@@ -118,7 +119,8 @@ def measure(store: Store, group: str | None, topic: str | None) -> list[QueueLag
     Raises:
         GroupNotFoundError: a group is named that has committed nothing.
     """
-    pairs = sorted({(committed.group, committed.topic) for committed in store.group_offsets.all()})
+    offsets = store.group_offsets.all()
+    pairs = sorted({(name, of) for name, of, *_ in offsets if not is_notes_group(name)})
     known = {name for name, _ in pairs}
     if group is not None and group not in known:
         raise GroupNotFoundError(group, known)

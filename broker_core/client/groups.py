@@ -12,7 +12,7 @@ from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.client.topics import ClusterTopics, QueueSpan, create_command
 from rocketpy.broker_core.errors import GroupNotFoundError, RocketPyError
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.metadata.names import check_group_name, retry_topic
+from rocketpy.broker_core.metadata.names import check_group_name, is_notes_group, retry_topic
 from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettings, GroupSettingsTable
 from rocketpy.broker_core.protocol.bodies.offsets import ConsumeTimeSpans
@@ -209,6 +209,7 @@ class ClusterGroups:
             for broker, answer in answers
             for by_group in ConsumeStatsList.decode(self._cluster.check(broker, answer).body).stats
             for group, of_topics in by_group.items()
+            if not is_notes_group(group)
             for stats in of_topics
             for queue, each in stats.offset_table.items()
         }

@@ -59,6 +59,9 @@ SYSTEM_GROUPS = (
     *("CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_RMQ_SYS_TRANS"),
 )
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+# Groups in whose offsets our sink keeps notes, at brokers that have no ledger. Nobody consumes with
+# them, and their offsets are no places in queues.
+NOTES_GROUP_PREFIX = "rocketpy-sink-"
 
 _FORBIDDEN_CHARACTER = re.compile(r"[^%|a-zA-Z0-9_-]")
 
@@ -74,8 +77,13 @@ def is_system_topic(name: str) -> bool:
 
 
 def is_system_group(name: str) -> bool:
-    """Whether a group is RocketMQ's own."""
-    return name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX)
+    """Whether a group is RocketMQ's own, or has notes: nobody asks how far it has read."""
+    return name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX) or is_notes_group(name)
+
+
+def is_notes_group(name: str) -> bool:
+    """Whether offsets of a group are notes of a sink."""
+    return name.startswith(NOTES_GROUP_PREFIX)
 
 
 def is_sending_forbidden(topic: str) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.message import Message
 from rocketpy.broker_core.metadata import is_system_topic
+from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.storage.commit_log import CommitLog
 from rocketpy.broker_core.storage.layout import ABORT, LOCK
 from rocketpy.broker_core.storage.lock import lock_of
@@ -217,8 +218,9 @@ def _queue(store: MessageStore, topic: str, queue_id: int) -> QueueStatistics:
 def _groups(store: MessageStore, topics: tuple[TopicStatistics, ...]) -> Iterator[GroupStatistics]:
     queues = {topic.name: topic.queues for topic in topics}
     committed: dict[tuple[str, str], dict[int, int]] = {}
-    for entry in store.offsets.all():
-        committed.setdefault((entry.group, entry.topic), {})[entry.queue_id] = entry.queue_offset
+    for group, topic, queue_id, queue_offset in store.offsets.all():
+        if not is_notes_group(group):
+            committed.setdefault((group, topic), {})[queue_id] = queue_offset
     for (group, topic), offsets in sorted(committed.items()):
         lag = sum(
             max(queue.max_offset - max(offsets.get(queue.queue_id, 0), queue.min_offset), 0)

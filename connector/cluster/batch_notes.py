@@ -25,6 +25,7 @@ from rocketpy.broker_core.client.errors import MissingThereError
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.offsets import ClusterOffsets
 from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.metadata.names import NOTES_GROUP_PREFIX
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.stale_batch import StaleBatchError
 
@@ -54,7 +55,7 @@ class BatchNotes:
     """The notes of one writer in one cluster. Used by one thread at a time."""
 
     def __init__(self, cluster: Cluster, writer: str, queues: Sequence[MessageQueue]) -> None:
-        name = f"rocketpy-sink-{hashlib.sha256(writer.encode()).hexdigest()[:16]}"
+        name = f"{NOTES_GROUP_PREFIX}{hashlib.sha256(writer.encode()).hexdigest()[:16]}"
         self._cluster, self._queues = cluster, [*queues]
         self._next_group, self._begin_group = f"{name}-next", f"{name}-begin"
         self._tasks_group = f"{name}-tasks"

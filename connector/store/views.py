@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from rocketpy.broker_core.errors import CorruptStoreError, TopicNotFoundError
 from rocketpy.broker_core.filters.tags import TagFilter
+from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.storage.layout import FILLER_SIZE
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import QueueRange
@@ -105,6 +106,8 @@ def groups(backend: StoreBackend, now_ms: float | None = None) -> pa.RecordBatch
     now_ms = time.time() * 1000 if now_ms is None else now_ms
     stored: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
     for group, topic, queue_id, committed in backend.store.offsets.all():
+        if is_notes_group(group):
+            continue
         queue = MessageQueue(topic, backend.broker, queue_id)
         if topic not in stored:
             try:

@@ -15,7 +15,7 @@ from rocketpy.broker_core.metadata import (
     TopicTable,
 )
 from rocketpy.broker_core.metadata.dialect import loads
-from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC, is_notes_group
 from rocketpy.broker_core.storage.layout import CONFIG
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.verify.problems import Problem
@@ -48,6 +48,8 @@ class MetadataCheck:
                 path = self._folder / TopicTable.FILE_NAME
                 yield Problem("I11", path, -1, f"does not know topic {topic}, which has queues")
         for group, topic, queue_id, offset in self._offsets or ():
+            if is_notes_group(group):
+                continue
             who = f"group {group} in {topic}/{queue_id}"
             yield from _inside(self._folder / OffsetTable.FILE_NAME, who, offset,
                                ends.get((topic, queue_id), 0))  # fmt: skip

@@ -17,6 +17,7 @@ import pytest
 import rocketpy
 from rocketpy.broker_core.clock import ManualClock
 from rocketpy.broker_core.config import StoreConfig
+from rocketpy.broker_core.storage.statistics import statistics
 from rocketpy.broker_core.storage.verify import Problem, verify
 
 ARCHIVE = Path(__file__).parents[2] / "golden" / "apache-rocketmq-store.tar.xz"
@@ -182,6 +183,16 @@ def test_a_group_beyond_its_queue_is_reported(filled: Path) -> None:
     (problem,) = found(filled)
     assert problem.invariant == "I11"
     assert "group late in clicks/0 reads on at 43, but the queue ends at 42" in problem.text
+
+
+def test_notes_of_a_sink_are_no_places_in_queues(filled: Path) -> None:
+    with rocketpy.open(filled) as store:
+        store.commit("rocketpy-sink-6ec98e99aa1f3fd0-tasks", "clicks", {0: 42})
+        lags = {each.group for each in statistics(store._store).groups}
+    assert lags == {"readers"}
+    offsets = filled / "config" / "consumerOffset.json"
+    offsets.write_text(offsets.read_text().replace("0:42", "0:1838066453359331228"))
+    assert found(filled) == []
 
 
 def test_a_store_that_grows_meanwhile_is_sound(path: Path, small: StoreConfig) -> None:

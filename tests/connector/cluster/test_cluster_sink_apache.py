@@ -14,7 +14,9 @@ from tests.connector.cluster.sinks import MANY, Sink, TaskDied, batches, stored
 from tests.interop.cluster_addresses import TESTED_VERSION, broker_under_test
 
 from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.topics import ClusterTopics
+from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.stale_batch import StaleBatchError
 
 pytestmark = pytest.mark.interop
@@ -50,6 +52,14 @@ def test_failed_runs_are_completed_and_done_ones_are_dropped(sink: Sink) -> None
     with pytest.raises(StaleBatchError):
         sink.run(0, ["a"])
     assert sink.found() == ["a", "a", "b", "c", *MANY]
+
+
+def test_its_notes_are_no_group_that_is_behind(sink: Sink, apache: Any) -> None:
+    sink.run(0, ["a", "b"])
+    with Cluster(apache.namesrv_addr) as cluster:
+        groups = ClusterGroups(cluster)
+        assert any(map(is_notes_group, groups.settings()))
+        assert not [each for each in groups.progress() if is_notes_group(each.group)]
 
 
 def test_a_task_that_is_run_again_sends_the_rest(sink: Sink) -> None:
