@@ -1,0 +1,108 @@
+"""A look at a store: the ends of its topics, and how far groups are behind, online or not.
+
+Reads files, and takes no lock: any thread or process may look while others write. A look is for
+one scrape; what it found once it does not look up again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.metadata.consumer_offsets import CommittedOffset
+from rocketpy.broker_core.metadata.topics import TopicConfig
+from rocketpy.broker_core.metrics.facts import QueuePlace, TopicLag
+from rocketpy.broker_core.storage.store import MessageStore
+
+Pulled = Callable[[str, str], Mapping[int, int]]  # of a group and a topic: by queue, up to where
+_SOME = 20  # queues looked up at a stretch, before other threads may run
+
+
+class StoreLook:
+    """One look at a store. Used by one thread."""
+
+    def __init__(self, store: MessageStore, *, now_ms: int) -> None:
+        self._store, self.now_ms = store, now_ms
+        self.topics: Mapping[str, TopicConfig] = store.topics.all()
+        self._ends: dict[str, dict[int, int]] = {}
+        self._ages: dict[tuple[str, int, int], int | None] = {}
+        self._looked_up = 0
+
+    def ends(self, topic: str) -> Mapping[int, int]:
+        """Return the end of each queue of a topic that there is."""
+        known = self._ends.get(topic)
+        if known is None:
+            config = self.topics[topic]
+            queues = max(config.read_queues, config.write_queues)
+            known = self._ends[topic] = {queue: self._end(topic, queue) for queue in range(queues)}
+        return known
+
+    def lags(
+        self,
+        rows: Iterable[CommittedOffset],
+        groups: Collection[str],
+        *,
+        read: Mapping[str, Collection[str]],
+        pulled: Pulled | None = None,
+    ) -> list[TopicLag]:
+        """Return the lag of each group in each topic where it has committed something.
+
+        As GET_CONSUME_STATS has it: a queue that was never committed counts from its first message
+        on. `read` are the topics that groups which are online read now: what they committed
+        elsewhere is left out.
+        """
+        committed: dict[tuple[str, str], dict[int, int]] = {}
+        for group, topic, queue_id, queue_offset in rows:
+            if group in groups and topic in self.topics:
+                committed.setdefault((group, topic), {})[queue_id] = queue_offset
+        return [
+            self._lag(group, topic, offsets, pulled)
+            for (group, topic), offsets in committed.items()
+            if not read.get(group) or topic in read[group]
+        ]
+
+    def _lag(
+        self, group: str, topic: str, committed: Mapping[int, int], pulled: Pulled | None
+    ) -> TopicLag:
+        ends, places = self.ends(topic), []
+        given_to = {} if pulled is None else pulled(group, topic)
+        in_flight, oldest_ms = 0, 0
+        for queue_id in range(self.topics[topic].read_queues):
+            offset, end = committed.get(queue_id, 0), ends[queue_id]
+            age_ms = self._age_ms(topic, queue_id, offset) if offset < end else 0
+            places.append(QueuePlace(queue_id, offset, end, age_ms))
+            given = min(max(offset, given_to.get(queue_id, 0)), max(offset, end))
+            in_flight += given - offset
+            if given < end:
+                oldest_ms = max(oldest_ms, self._age_ms(topic, queue_id, given) or 0)
+        if pulled is None:
+            return TopicLag(group, topic, tuple(places), None, None)
+        return TopicLag(group, topic, tuple(places), in_flight, oldest_ms)
+
+    def _end(self, topic: str, queue_id: int) -> int:
+        self._let_others_run()
+        return int(self._store.queue(topic, queue_id).recent_range()[1])
+
+    def _age_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        """Return the age of a message, or of the first after it that is still there."""
+        key = topic, queue_id, queue_offset
+        if key not in self._ages:
+            self._let_others_run()
+            self._ages[key] = self._looked_up_age_ms(topic, queue_id, queue_offset)
+        return self._ages[key]
+
+    def _looked_up_age_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        queue = self._store.queue(topic, queue_id)
+        try:
+            first = queue.recent_range()[0]
+            stored_ms = queue.timestamp(max(queue_offset, first))
+        except CorruptStoreError:
+            return None  # retention took it meanwhile
+        return None if stored_ms is None else max(self.now_ms - stored_ms, 0)
+
+    def _let_others_run(self) -> None:
+        # A thread that computes keeps the interpreter for 5 ms at a time, which a loop would feel.
+        self._looked_up += 1
+        if self._looked_up % _SOME == 0:
+            time.sleep(0)
