@@ -29,7 +29,7 @@ from rocketpy.broker_core.metadata.groups import GroupConfig
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.metrics.cluster_source import ClusterSource
 from rocketpy.broker_core.metrics.collecting import MetricsCollector
-from rocketpy.broker_core.metrics.facts import Wanted
+from rocketpy.broker_core.metrics.facts import ScrapeOptions
 from rocketpy.broker_core.storage.store import MessageStore
 
 TOPICS, QUEUES, GROUPS = 1_000, 4, 500
@@ -105,37 +105,41 @@ def cpu_s(pid: int) -> float:
 
 
 def of_broker(what: str, address: str, pid: int) -> Iterator[Figure]:
-    """Yield what one scrape costs the broker, the least of some."""
+    """Yield what a scrape costs the broker: its first one, and the least of some later ones."""
     found = []
     for _ in range(ROUNDS):
         before_s, began_s = cpu_s(pid), time.perf_counter()
         with urlopen(address) as answer:
             text = answer.read()
         found.append((cpu_s(pid) - before_s, time.perf_counter() - began_s))
-    seconds, wall_s = min(found)
+    seconds, wall_s = min(found[1:])
     series = sum(not line.startswith(b"#") for line in text.splitlines())
-    yield Figure(f"scrape of a broker, {what}", seconds, "CPU-s", "2")
-    yield Figure(f"scrape of a broker, {what}, from request to answer", wall_s, "s")
+    yield Figure(f"scrape of a broker, {what}: the first", found[0][0], "CPU-s", "2")
+    yield Figure(f"scrape of a broker, {what}: later ones", seconds, "CPU-s", "2")
+    yield Figure(f"scrape of a broker, {what}: later ones, until the answer", wall_s, "s")
     yield Figure(f"scrape of a broker, {what}", series, "series")
     yield Figure(f"scrape of a broker, {what}", len(text) / 1e6, "MB")
 
 
 def of_cluster(what: str, namesrv_addr: str, pid: int) -> Iterator[Figure]:
-    """Yield what one scrape costs the exporter and the broker that it asks, the least of some."""
-    source = ClusterSource(Cluster(namesrv_addr, timeout_s=60.0))
+    """Yield what a scrape costs the exporter, and the broker that it asks: likewise."""
+    source = ClusterSource(Cluster(namesrv_addr, timeout_s=120.0))
     collector = MetricsCollector(source)
     found = []
     for _ in range(ROUNDS):
         before_s, of_broker_s = time.process_time(), cpu_s(pid)
         began_s = time.perf_counter()
-        collector.text(Wanted())
+        collector.text(ScrapeOptions())
         wall_s = time.perf_counter() - began_s
         found.append((time.process_time() - before_s, cpu_s(pid) - of_broker_s, wall_s))
     source.close()
-    exporter_s, broker_s, wall_s = min(found)
-    yield Figure(f"scrape of a cluster, {what}", exporter_s, "CPU-s", "2")
-    yield Figure(f"scrape of a cluster, {what}, the broker asked", broker_s, "CPU-s")
-    yield Figure(f"scrape of a cluster, {what}, from request to answer", wall_s, "s")
+    for when, (exporter_s, broker_s, wall_s) in (
+        ("the first", found[0]),
+        ("later ones", min(found[1:])),
+    ):
+        yield Figure(f"scrape of a cluster, {what}: {when}", exporter_s, "CPU-s", "2")
+        yield Figure(f"scrape of a cluster, {what}: {when}, the broker asked", broker_s, "CPU-s")
+        yield Figure(f"scrape of a cluster, {what}: {when}, until the answer", wall_s, "s")
 
 
 if __name__ == "__main__":

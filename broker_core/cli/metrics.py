@@ -10,7 +10,7 @@ from rocketpy.broker_core.cli.options import AsJson, StoreOrCluster, option
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.cli.place import Place
-    from rocketpy.broker_core.metrics.facts import MetricsSource, Wanted
+    from rocketpy.broker_core.metrics.facts import MetricsSource, ScrapeOptions
     from rocketpy.broker_core.metrics.serving import MetricsServer
 
 DEFAULT_PORT = 5557  # as Apache's brokers, and its exporter
@@ -33,9 +33,9 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """Serve metrics."""
-    from rocketpy.broker_core.metrics.facts import Wanted
+    from rocketpy.broker_core.metrics.facts import ScrapeOptions
 
-    wanted = Wanted(by_queue=queues, exporter_names=exporter_names)
+    wanted = ScrapeOptions(by_queue=queues, exporter_names=exporter_names)
     if once:
         _print(_source(at), wanted, as_json=as_json)
     else:
@@ -67,7 +67,7 @@ def _source(at: Place) -> MetricsSource:
     return FolderSource(store)
 
 
-def _print(source: MetricsSource, wanted: Wanted, *, as_json: bool) -> None:
+def _print(source: MetricsSource, wanted: ScrapeOptions, *, as_json: bool) -> None:
     from rocketpy.broker_core.cli.terminal import print_json
     from rocketpy.broker_core.metrics.collecting import MetricsCollector
 

@@ -28,12 +28,12 @@ from rocketpy.broker_core.metrics.facts import (
     BrokerFacts,
     ClientKind,
     Facts,
-    Member,
+    OnlineMember,
     Rate,
+    ScrapeOptions,
     Traffic,
-    Wanted,
 )
-from rocketpy.broker_core.metrics.store_look import StoreLook
+from rocketpy.broker_core.metrics.store_look import StoredTimes, StoreLook
 from rocketpy.broker_core.metrics.versions import mode_name, version_name
 from rocketpy.broker_core.storage.statistics import size_on_disk
 
@@ -59,7 +59,7 @@ class _Live(NamedTuple):
     given: Tally
     producers: Sequence[ClientKind]
     consumers: Sequence[ClientKind]
-    members: Sequence[Member]
+    members: Sequence[OnlineMember]
     models: dict[str, str]
     read: dict[str, frozenset[str]]
 
@@ -68,19 +68,19 @@ class BrokerSource:
     """Looks at one broker, which runs in a loop of another thread."""
 
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+        self._broker, self._times = broker, StoredTimes()
 
-    def look(self, wanted: Wanted) -> Facts:
+    def look(self, wanted: ScrapeOptions) -> Facts:
         """Return what the broker knows now."""
         broker, settings = self._broker, self._broker.settings
         live = self._in_loop()
-        look = StoreLook(broker.store, now_ms=broker.clock.now_ms())
+        look = StoreLook(broker.store, self._times, now_ms=broker.clock.now_ms())
         groups = broker.groups.all()
         known_groups = groups.keys() | live.read.keys()
         own = {settings.broker_name, settings.broker_cluster_name}
         own.add(f"{settings.broker_cluster_name}_REPLY_TOPIC")
         ends = {
-            topic: sum(look.ends(topic).values())
+            topic: sum(look.ends(topic))
             for topic in look.topics
             if not is_reserved_topic(topic) and topic not in own
         }
@@ -195,7 +195,7 @@ def _live(broker: Broker) -> _Live:
         producers=[ClientKind("", *kind, "", count) for kind, count in producers.items()],
         consumers=[ClientKind(*kind, count) for kind, count in consumers.items()],
         members=[
-            Member(group.name, each.client_id, str(each.connection.peer))
+            OnlineMember(group.name, each.client_id, str(each.connection.peer))
             for group in groups
             for each in group.members.values()
         ],

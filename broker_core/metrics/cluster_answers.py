@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rocketpy.broker_core.client.asking import ask_each
@@ -34,9 +34,9 @@ class Asked(NamedTuple):
 class Answers:
     """Asks brokers during one scrape. One that does not answer once is asked nothing more."""
 
-    def __init__(self, cluster: Cluster, brokers: Iterable[str]) -> None:
-        self._cluster = cluster
-        self.errors: dict[str, Counter[str]] = {broker: Counter() for broker in brokers}
+    def __init__(self, cluster: Cluster, addresses: Mapping[str, str]) -> None:
+        self._cluster, self._addresses = cluster, addresses
+        self.errors: dict[str, Counter[str]] = {broker: Counter() for broker in addresses}
         self.silent: set[str] = set()
 
     def ask(self, requests: Iterable[Asked]) -> None:
@@ -45,7 +45,7 @@ class Answers:
         found = ask_each(
             self._cluster,
             [(each.broker, each.command) for each in asked],
-            self._cluster.master_of,
+            self._addresses.__getitem__,
         )
         for request, answer in zip(asked, found, strict=True):
             if isinstance(answer, Exception):

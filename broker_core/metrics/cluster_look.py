@@ -11,14 +11,14 @@ from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.metadata.names import is_reserved_topic
 from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
-from rocketpy.broker_core.metrics.cluster_progress import ask_for_ages, lags_of
+from rocketpy.broker_core.metrics.cluster_progress import AgeMemory, lags_of
 from rocketpy.broker_core.metrics.facts import (
     ClientKind,
-    Member,
+    OnlineMember,
     Rate,
+    ScrapeOptions,
     TopicLag,
     Traffic,
-    Wanted,
 )
 from rocketpy.broker_core.metrics.figures import number_of
 from rocketpy.broker_core.metrics.versions import mode_name, version_name
@@ -61,7 +61,7 @@ class BrokerLook:
     lags: list[TopicLag] = field(default_factory=list)
     producers: list[ClientKind] = field(default_factory=list)
     consumers: list[ClientKind] = field(default_factory=list)
-    members: list[Member] = field(default_factory=list)
+    members: list[OnlineMember] = field(default_factory=list)
     models: dict[str, str] = field(default_factory=dict)
     rates: list[Rate] = field(default_factory=list)
 
@@ -119,7 +119,7 @@ class BrokerLook:
         )
         self.consumers += [ClientKind(group, *kind, mode, count) for kind, count in kinds.items()]
         self.members += [
-            Member(group, each.client_id, each.client_addr) for each in found.connections
+            OnlineMember(group, each.client_id, each.client_addr) for each in found.connections
         ]
         if found.message_model:
             self.models[group] = found.message_model
@@ -134,7 +134,14 @@ class BrokerLook:
         self.ends[topic] = sum(each.max_offset for each in table.values())
 
 
-def look_at(answers: Answers, clusters: Mapping[str, str], wanted: Wanted) -> dict[str, BrokerLook]:
+def look_at(
+    answers: Answers,
+    clusters: Mapping[str, str],
+    ages: AgeMemory,
+    *,
+    now_ms: int,
+    wanted: ScrapeOptions,
+) -> dict[str, BrokerLook]:
     """Ask brokers, given with their clusters, and return what each told."""
     looks = {
         broker: BrokerLook(broker, frozenset({broker, cluster, f"{cluster}_REPLY_TOPIC"}))
@@ -142,7 +149,7 @@ def look_at(answers: Answers, clusters: Mapping[str, str], wanted: Wanted) -> di
     }
     answers.ask(asked for look in looks.values() for asked in _of_broker(look))
     answers.ask(asked for look in looks.values() for asked in _of_topics_and_groups(look))
-    lags = ask_for_ages(answers, {broker: look.lags for broker, look in looks.items()})
+    lags = ages.filled(answers, {broker: look.lags for broker, look in looks.items()}, now_ms)
     for broker, look in looks.items():
         look.lags = lags[broker]
     if wanted.exporter_names:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
+from typing import NamedTuple
 
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
@@ -14,6 +16,8 @@ from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.requests.offsets import QueryConsumeTimeSpan
 
 Lags = Mapping[str, list[TopicLag]]  # by broker
+_Key = tuple[str, str, str]  # broker, group, topic
+_REMEMBERED_S = 300.0
 # A topic or a group went since the lags were told.
 _GONE = frozenset({ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR})
 
@@ -46,35 +50,74 @@ def _lags(group: str, stats: ConsumeStats) -> Iterable[TopicLag]:
         yield TopicLag(group, topic, tuple(places), pulled if is_told else None, None)
 
 
-def ask_for_ages(answers: Answers, lags: Lags) -> dict[str, list[TopicLag]]:
-    """Return the lags with the ages of what is unread, asked of brokers where something is."""
-    found: dict[tuple[str, str, str], dict[int, int]] = {}
+class AgeMemory:
+    """When the oldest unread messages were stored, of groups that stand where they stood last time.
 
-    def asked(broker: str, lag: TopicLag) -> Asked:
-        key = broker, lag.group, lag.topic
+    Groups that are offline, or stuck, cost no request then. It is asked again after some minutes:
+    retention may have taken the message. Used by one thread.
+    """
 
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._known: dict[_Key, _Remembered] = {}
+
+    def filled(self, answers: Answers, lags: Lags, now_ms: int) -> dict[str, list[TopicLag]]:
+        """Return lags with the ages of what is unread, asked of brokers where need be."""
+        now_s = self._now_s()
+        behind = {
+            (broker, lag.group, lag.topic): lag
+            for broker, of_broker in lags.items()
+            for lag in of_broker
+            if lag.lag
+        }
+        self._known = {
+            key: known
+            for key, known in self._known.items()
+            if key in behind and known.places == _places(behind[key]) and now_s < known.until_s
+        }
+        answers.ask(
+            self._asked(key, lag, now_ms, now_s + _REMEMBERED_S)
+            for key, lag in behind.items()
+            if key not in self._known
+        )
+        return {
+            broker: [self._aged(broker, lag, now_ms) for lag in of_broker]
+            for broker, of_broker in lags.items()
+        }
+
+    def _asked(self, key: _Key, lag: TopicLag, now_ms: int, until_s: float) -> Asked:
         def take(body: Body) -> None:
-            found[key] = {
-                span.message_queue.queue_id: max(span.delay_time, 0)
+            stored = {
+                span.message_queue.queue_id: now_ms - max(span.delay_time, 0)
                 for span in ConsumeTimeSpans.decode(body).spans
             }
+            self._known[key] = _Remembered(until_s, _places(lag), stored)
 
         command = command_of(QueryConsumeTimeSpan(topic=lag.topic, group=lag.group))
-        return Asked(broker, command, take, _GONE)
+        return Asked(key[0], command, take, _GONE)
 
-    answers.ask(
-        asked(broker, lag) for broker, of_broker in lags.items() for lag in of_broker if lag.lag
-    )
-    return {
-        broker: [_aged(lag, found.get((broker, lag.group, lag.topic))) for lag in of_broker]
-        for broker, of_broker in lags.items()
-    }
+    def _aged(self, broker: str, lag: TopicLag, now_ms: int) -> TopicLag:
+        known = self._known.get((broker, lag.group, lag.topic))
+        if known is None:
+            return lag
+        return lag._replace(
+            queues=tuple(_aged(each, known.stored_ms, now_ms) for each in lag.queues)
+        )
 
 
-def _aged(lag: TopicLag, ages: Mapping[int, int] | None) -> TopicLag:
-    if ages is None:
-        return lag
-    places = (
-        each._replace(age_ms=ages.get(each.queue_id)) if each.lag else each for each in lag.queues
-    )
-    return lag._replace(queues=tuple(places))
+class _Remembered(NamedTuple):
+    until_s: float
+    places: tuple[tuple[int, int], ...]
+    stored_ms: Mapping[int, int]
+
+
+def _places(lag: TopicLag) -> tuple[tuple[int, int], ...]:
+    """Return where a group stands in the queues in which it is behind."""
+    return tuple((each.queue_id, each.committed) for each in lag.queues if each.lag)
+
+
+def _aged(each: QueuePlace, stored_ms: Mapping[int, int], now_ms: int) -> QueuePlace:
+    found = stored_ms.get(each.queue_id)
+    if not each.lag or found is None:
+        return each
+    return each._replace(age_ms=max(now_ms - found, 0))

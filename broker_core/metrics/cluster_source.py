@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rocketpy.broker_core.client.cluster import Cluster
-from rocketpy.broker_core.client.errors import ServerRefusedError
 from rocketpy.broker_core.client.routes import master_address
 from rocketpy.broker_core.metrics.cluster_answers import Answers
 from rocketpy.broker_core.metrics.cluster_look import BrokerLook, look_at
-from rocketpy.broker_core.metrics.facts import BrokerFacts, Facts, NameServerFacts, Wanted
+from rocketpy.broker_core.metrics.cluster_progress import AgeMemory
+from rocketpy.broker_core.metrics.facts import BrokerFacts, Facts, NameServerFacts, ScrapeOptions
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.broker_core.protocol.bodies.routes import ClusterInfo
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
@@ -39,15 +39,17 @@ class ClusterSource:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[str, _Registered] = {}
+        self._ages = AgeMemory()
 
-    def look(self, wanted: Wanted) -> Facts:
+    def look(self, wanted: ScrapeOptions) -> Facts:
         """Ask all servers, and return what they told."""
         self._cluster.drop_lost()
-        name_servers = self._look_at_name_servers()
-        masters = self._masters()
-        answers = Answers(self._cluster, masters)
-        looks = look_at(answers, {name: self._known[name].cluster for name in masters}, wanted)
+        name_servers, info = self._look_at_name_servers()
+        masters = self._masters(info)
+        answers = Answers(self._cluster, {name: self._known[name].address for name in masters})
+        clusters = {name: self._known[name].cluster for name in masters}
         now_ms = int(time.time() * 1000)
+        looks = look_at(answers, clusters, self._ages, now_ms=now_ms, wanted=wanted)
         brokers = [self._facts(name, answers, looks, now_ms) for name in sorted(self._known)]
         return Facts(brokers, name_servers)
 
@@ -55,9 +57,10 @@ class ClusterSource:
         """Close all connections."""
         self._cluster.close()
 
-    def _look_at_name_servers(self) -> list[NameServerFacts]:
+    def _look_at_name_servers(self) -> tuple[list[NameServerFacts], ClusterInfo | None]:
+        """Ask each name server; return the brokers that the first who answered knows as well."""
         command = RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO)
-        found = []
+        found, first = [], None
         for address in self._cluster.address.name_servers:
             try:
                 answer = self._cluster.ask(address, command)
@@ -66,16 +69,15 @@ class ClusterSource:
                 continue
             brokers = {}
             if answer.code == ResponseCode.SUCCESS:
-                brokers = brokers_by_cluster(ClusterInfo.decode(answer.body))
+                info = ClusterInfo.decode(answer.body)
+                first, brokers = first or info, brokers_by_cluster(info)
             found.append(NameServerFacts(address=address, is_up=True, brokers=brokers))
-        return found
+        return found, first
 
-    def _masters(self) -> list[str]:
+    def _masters(self, info: ClusterInfo | None) -> list[str]:
         """Return the brokers to ask, and remember them; those of last time if nobody says."""
         now_s = time.monotonic()
-        try:
-            info = self._cluster.info(fresh=True)
-        except (ServerUnreachableError, ServerRefusedError):
+        if info is None:
             last_s = max((each.seen_s for each in self._known.values()), default=0.0)
             return sorted(name for name, each in self._known.items() if each.seen_s == last_s)
         clusters = {

@@ -67,7 +67,7 @@ class ClientKind(NamedTuple):
     clients: int
 
 
-class Member(NamedTuple):
+class OnlineMember(NamedTuple):
     """A consumer that is connected."""
 
     group: str
@@ -105,7 +105,7 @@ class BrokerFacts:
     lags: Sequence[TopicLag] = ()
     producers: Sequence[ClientKind] = ()
     consumers: Sequence[ClientKind] = ()
-    members: Sequence[Member] = ()
+    members: Sequence[OnlineMember] = ()
     models: Mapping[str, str] = field(default_factory=dict)  # CLUSTERING …, by group
     storage_bytes: int | None = None
     flush_behind_bytes: int | None = None
@@ -130,7 +130,7 @@ class Facts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ScrapeOptions:
     """What a scrape wants besides the names of RocketMQ 5.x."""
 
     by_queue: bool = False  # lag of single queues
@@ -140,7 +140,7 @@ class Wanted:
 class MetricsSource(Protocol):
     """Something that has facts. Looked at by one thread at a time, never by a server's loop."""
 
-    def look(self, wanted: Wanted) -> Facts:
+    def look(self, wanted: ScrapeOptions) -> Facts:
         """Return what there is now."""
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from rocketpy.broker_core.metadata.names import is_reserved_topic
-from rocketpy.broker_core.metrics.facts import BrokerFacts, Facts, Traffic, Wanted
-from rocketpy.broker_core.metrics.store_look import StoreLook
+from rocketpy.broker_core.metrics.facts import BrokerFacts, Facts, ScrapeOptions, Traffic
+from rocketpy.broker_core.metrics.store_look import StoredTimes, StoreLook
 from rocketpy.broker_core.storage.statistics import size_on_disk
 from rocketpy.broker_core.storage.store import MessageStore
 
@@ -15,19 +15,17 @@ class FolderSource:
     """Looks at a store that is open, and closes it at the end."""
 
     def __init__(self, store: MessageStore) -> None:
-        self._store = store
+        self._store, self._times = store, StoredTimes()
 
-    def look(self, wanted: Wanted) -> Facts:
+    def look(self, wanted: ScrapeOptions) -> Facts:
         """Return what the files tell now."""
         del wanted  # rates are counted by brokers alone
         store = self._store
-        look = StoreLook(store, now_ms=int(time.time() * 1000))
+        look = StoreLook(store, self._times, now_ms=int(time.time() * 1000))
         groups = store.groups.all()
         rows = store.offsets.all()
         ends = {
-            topic: sum(look.ends(topic).values())
-            for topic in look.topics
-            if not is_reserved_topic(topic)
+            topic: sum(look.ends(topic)) for topic in look.topics if not is_reserved_topic(topic)
         }
         # Readers by path commit for groups that need no settings.
         known = groups.keys() | {row.group for row in rows}

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.metrics.cluster_source import brokers_by_cluster
-from rocketpy.broker_core.metrics.facts import Facts, NameServerFacts, Wanted
+from rocketpy.broker_core.metrics.facts import Facts, NameServerFacts, ScrapeOptions
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.nameserver.server import NameServer
@@ -20,7 +20,7 @@ class NameServerSource:
     def __init__(self, server: NameServer) -> None:
         self._server = server
 
-    def look(self, wanted: Wanted) -> Facts:
+    def look(self, wanted: ScrapeOptions) -> Facts:
         """Return what is registered now.
 
         Raises:

@@ -6,10 +6,10 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from rocketpy.broker_core.metrics.facts import MetricsSource, Wanted
+from rocketpy.broker_core.metrics.facts import MetricsSource, ScrapeOptions
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,12 @@ class MetricsServer:
     """
 
     def __init__(
-        self, source: MetricsSource, *, port: int, host: str = "", wanted: Wanted | None = None
+        self,
+        source: MetricsSource,
+        *,
+        port: int,
+        host: str = "",
+        wanted: ScrapeOptions | None = None,
     ) -> None:
         """Listen on `host`, or else on loopback. Port 0 is any free one.
 
@@ -39,7 +44,7 @@ class MetricsServer:
         # Not before: whoever serves no metrics needs no Prometheus client.
         from rocketpy.broker_core.metrics.collecting import MetricsCollector
 
-        self._source, self._wanted = source, wanted or Wanted()
+        self._source, self._wanted = source, wanted or ScrapeOptions()
         self._collector = MetricsCollector(source)
         self._server = _listening(host or "127.0.0.1", port)
         self._server.scrape = self._scrape
@@ -74,7 +79,7 @@ class MetricsServer:
     def _scrape(self, query: str) -> bytes:
         return self._collector.text(self._asked(query))
 
-    def _asked(self, query: str) -> Wanted:
+    def _asked(self, query: str) -> ScrapeOptions:
         given = parse_qs(query, keep_blank_values=True)
         wanted = self._wanted
         if given.get("queues", ["no"])[-1] in _TRUE:
@@ -88,6 +93,12 @@ class _Listener(ThreadingHTTPServer):
     scrape: Callable[[str], bytes]
     daemon_threads = True  # a scrape that hangs does not keep the process
 
+    def server_bind(self) -> None:
+        """Bind, without asking a name server of the internet what this machine is called."""
+        super(HTTPServer, self).server_bind()
+        host, port = self.server_address[:2]
+        self.server_name, self.server_port = str(host), port
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Say in the log what the standard library would print: mostly that a client went."""
         del request
@@ -97,9 +108,10 @@ class _Listener(ThreadingHTTPServer):
 def _listening(host: str, port: int) -> _Listener:
     try:
         return _Listener((host, port), _Handler)
-    except OSError as cause:
-        reason = f"cannot listen on {host}:{port}: {cause.strerror}; give another address or port"
-        raise OSError(cause.errno, reason) from cause
+    except (OSError, OverflowError) as cause:
+        why = cause.strerror if isinstance(cause, OSError) else "there is no such port"
+        reason = f"cannot listen on {host}:{port}: {why}; give another address or port"
+        raise OSError(getattr(cause, "errno", None), reason) from cause
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,7 +1,8 @@
-"""A look at a store: the ends of its topics, and how far groups are behind, online or not.
+"""Looks at a store: the ends of its topics, and how far groups are behind, online or not.
 
-Reads files, and takes no lock: any thread or process may look while others write. A look is for
-one scrape; what it found once it does not look up again.
+S1  Files are read, and no lock is taken: any thread or process may look while others write.
+S2  Ends are as they are now. When messages were stored is remembered from one look to the next, for
+    the messages that the last one asked for.
 """
 
 from __future__ import annotations
@@ -17,25 +18,53 @@ from rocketpy.broker_core.storage.store import MessageStore
 
 Pulled = Callable[[str, str], Mapping[int, int]]  # of a group and a topic: by queue, up to where
 _SOME = 20  # queues looked up at a stretch, before other threads may run
+_QueueKey = tuple[str, int]
+_Places = dict[tuple[str, int, int], int | None]  # when the message at an offset was stored
+
+
+class StoredTimes:
+    """When messages were stored, of those that one look or the one before asked for."""
+
+    def __init__(self) -> None:
+        self._before: _Places = {}
+        self.now: _Places = {}
+        self.ends: dict[_QueueKey, int] = {}
+
+    def begin(self) -> None:
+        """Begin a look: what the last one did not ask for is forgotten."""
+        self._before, self.now = self.now, {}
+
+    def note_end(self, queue: _QueueKey, end: int) -> None:
+        """Note where a queue ends; one that ends earlier than before was deleted, and made anew."""
+        if end < self.ends.get(queue, 0):
+            self._before = {key: each for key, each in self._before.items() if key[:2] != queue}
+        self.ends[queue] = end
+
+    def get(self, key: tuple[str, int, int], look_up: Callable[[], int | None]) -> int | None:
+        """Return the time of a message, looked up if it is not known."""
+        if key not in self.now:
+            known = self._before.get(key)
+            self.now[key] = look_up() if known is None else known
+        return self.now[key]
 
 
 class StoreLook:
     """One look at a store. Used by one thread."""
 
-    def __init__(self, store: MessageStore, *, now_ms: int) -> None:
-        self._store, self.now_ms = store, now_ms
+    def __init__(self, store: MessageStore, times: StoredTimes, *, now_ms: int) -> None:
+        self._store, self._times, self.now_ms = store, times, now_ms
         self.topics: Mapping[str, TopicConfig] = store.topics.all()
-        self._ends: dict[str, dict[int, int]] = {}
-        self._ages: dict[tuple[str, int, int], int | None] = {}
+        self._ends: dict[str, list[int]] = {}
         self._looked_up = 0
+        times.begin()
 
-    def ends(self, topic: str) -> Mapping[int, int]:
+    def ends(self, topic: str) -> list[int]:
         """Return the end of each queue of a topic that there is."""
         known = self._ends.get(topic)
         if known is None:
             config = self.topics[topic]
             queues = max(config.read_queues, config.write_queues)
-            known = self._ends[topic] = {queue: self._end(topic, queue) for queue in range(queues)}
+            known = self._ends[topic] = [self._end(topic, queue) for queue in range(queues)]
         return known
 
     def lags(
@@ -74,32 +103,36 @@ class StoreLook:
             places.append(QueuePlace(queue_id, offset, end, age_ms))
             given = min(max(offset, given_to.get(queue_id, 0)), max(offset, end))
             in_flight += given - offset
-            if given < end:
-                oldest_ms = max(oldest_ms, self._age_ms(topic, queue_id, given) or 0)
+            if given < end and pulled is not None:
+                age_ms = age_ms if given == offset else self._age_ms(topic, queue_id, given)
+                oldest_ms = max(oldest_ms, age_ms or 0)
         if pulled is None:
             return TopicLag(group, topic, tuple(places), None, None)
         return TopicLag(group, topic, tuple(places), in_flight, oldest_ms)
 
     def _end(self, topic: str, queue_id: int) -> int:
         self._let_others_run()
-        return int(self._store.queue(topic, queue_id).recent_range()[1])
+        end = int(self._store.queue(topic, queue_id).noted_range()[1])
+        self._times.note_end((topic, queue_id), end)
+        return end
 
     def _age_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         """Return the age of a message, or of the first after it that is still there."""
         key = topic, queue_id, queue_offset
-        if key not in self._ages:
-            self._let_others_run()
-            self._ages[key] = self._looked_up_age_ms(topic, queue_id, queue_offset)
-        return self._ages[key]
+        stored_ms = self._times.get(key, lambda: self._stored_ms(*key))
+        return None if stored_ms is None else max(self.now_ms - stored_ms, 0)
 
-    def _looked_up_age_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+    def _stored_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        self._let_others_run()
         queue = self._store.queue(topic, queue_id)
         try:
-            first = queue.recent_range()[0]
-            stored_ms = queue.timestamp(max(queue_offset, first))
+            return queue.timestamp(max(queue_offset, queue.noted_range()[0]))
         except CorruptStoreError:
-            return None  # retention took it meanwhile
-        return None if stored_ms is None else max(self.now_ms - stored_ms, 0)
+            pass  # retention took it meanwhile
+        try:
+            return queue.timestamp(max(queue_offset, queue.range()[0]))
+        except CorruptStoreError:
+            return None
 
     def _let_others_run(self) -> None:
         # A thread that computes keeps the interpreter for 5 ms at a time, which a loop would feel.

@@ -4,23 +4,25 @@ itself under the same names.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from tests.broker_core.metrics.scraping import ClusterScraper, Scraped, scrape
-from tests.interop.apache import BROKER_NAME, ApacheBroker, free_ports
+from tests.interop.apache import BROKER_NAME, ApacheBroker, Setting, free_ports
 from tests.interop.java_peer import JavaPeer
 from tests.interop.mqadmin import MqAdmin, mqadmin
 
 import rocketpy
+from rocketpy.broker_core.errors import GroupNotFoundError
 from rocketpy.broker_core.metrics.native import OF_BROKERS
 
 pytestmark = [pytest.mark.interop]
 
-SETTINGS = {
+SETTINGS: Mapping[str, Setting] = {
     "timerWheelEnable": True,  # without it a topic cannot be deleted: a NullPointerException
     "mappedFileSizeCommitLog": 16 << 20,
     "maxHashSlotNum": 5000,
@@ -52,8 +54,12 @@ class Sides(NamedTuple):
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     folder: Path = tmp_path_factory.mktemp("apache")
     port = free_ports()[0]
-    own = {"metricsExporterType": "PROM", "metricsPromExporterPort": port}
-    settings = {**SETTINGS, **own, "metricsPromExporterHost": "127.0.0.1"}
+    settings: dict[str, Setting] = {
+        **SETTINGS,
+        "metricsExporterType": "PROM",
+        "metricsPromExporterPort": port,
+        "metricsPromExporterHost": "127.0.0.1",
+    }
     with (
         ApacheBroker(folder / "store", settings=settings) as broker,
         mqadmin(broker.namesrv_addr) as tool,
@@ -74,7 +80,10 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
 
 
 def until(claim: Callable[[], object]) -> None:
-    while not claim():  # pytest's time-out ends it
+    while True:  # pytest's time-out ends it
+        with contextlib.suppress(GroupNotFoundError):  # before its first commit
+            if claim():
+                return
         time.sleep(0.1)
 
 

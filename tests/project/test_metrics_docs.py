@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import queue
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from tests.broker_core.metrics.scraping import PROM, ClusterScraper, Scraped, scrape
@@ -15,10 +16,13 @@ from tests.project.markdown_page import DOCS
 import rocketpy
 from rocketpy.broker_core.metrics.documented import DOCUMENTED, Told, table
 from rocketpy.broker_core.metrics.exporter import OF_EXPORTER
+from rocketpy.broker_core.metrics.families import Family
 from rocketpy.broker_core.metrics.native import BY_QUEUE, OF_BROKERS, OF_NAME_SERVERS
 
 PAGE = "metrics.md"
 BOARD = json.loads((DOCS / "grafana-board.json").read_text("utf-8"))
+FAMILIES: Sequence[Family[Any]] = (*OF_BROKERS, *BY_QUEUE, *OF_NAME_SERVERS)
+EVERY: Sequence[Family[Any]] = (*FAMILIES, *OF_EXPORTER)
 METRIC = re.compile(r"\b(?:rocketmq|rocketpy)_\w+")
 
 
@@ -66,8 +70,7 @@ def test_what_is_told_is_what_the_table_says(scraped: tuple[Scraped, Scraped]) -
 
 
 def test_our_own_names_and_the_exporters_have_a_line_each() -> None:
-    families = (*OF_BROKERS, *BY_QUEUE, *OF_NAME_SERVERS)
-    own = [each for each in families if each.name.startswith("rocketpy_")]
+    own = [each for each in FAMILIES if each.name.startswith("rocketpy_")]
     assert tables(PAGE)["Our own names"] == [[f"`{each.name}`", each.help] for each in own]
     rows = tables(PAGE)["The names of rocketmq-exporter"]
     others = [each for each in OF_EXPORTER if "_brokeruntime_" not in each.name]
@@ -75,7 +78,7 @@ def test_our_own_names_and_the_exporters_have_a_line_each() -> None:
 
 
 def test_the_page_names_no_metric_that_is_not_there() -> None:
-    known = {each.name for each in (*OF_BROKERS, *BY_QUEUE, *OF_NAME_SERVERS, *OF_EXPORTER)}
+    known = {each.name for each in EVERY}
     alarms = tables(PAGE)["A board"]
     named = {name for row in alarms for cell in names_in(row[0]) for name in METRIC.findall(cell)}
     assert named
@@ -99,7 +102,7 @@ def test_each_metric_of_the_board_is_served(scraped: tuple[Scraped, Scraped]) ->
 
 
 def test_each_label_of_the_board_is_one_that_its_metric_has() -> None:
-    families = {each.name: each for each in (*OF_BROKERS, *OF_NAME_SERVERS)}
+    families = {each.name: each for each in FAMILIES}
     for each in expressions():
         for name, selected in re.findall(r"(rocket\w+)\{([^}]*)\}", each):
             labels = set(re.findall(r"(\w+)(?:=~|!~|!=|=)", selected))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.broker.queue_positions import position, stored_ms
+from rocketpy.broker_core.broker.queue_positions import noted_position, position, stored_ms
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
@@ -113,7 +113,7 @@ def _offsets(broker: Broker, group: str, topic: TopicConfig) -> dict[MessageQueu
         last_ms = stored_ms(broker, topic.name, queue_id, consumed - 1)
         queue = MessageQueue(topic.name, broker.settings.broker_name, queue_id)
         found[queue] = ConsumedOffset(
-            broker_offset=position(broker, topic.name, queue_id).end,
+            broker_offset=noted_position(broker, topic.name, queue_id).end,
             consumer_offset=consumed,
             pull_offset=max(consumed, pulled.get(queue_id, 0)),
             last_timestamp=last_ms or 0,
@@ -136,13 +136,17 @@ def consume_time_span(broker: Broker, request: QueryConsumeTimeSpan, call: Call)
 
 def _span(broker: Broker, topic: str, queue_id: int, consumed: int) -> QueueTimeSpan:
     """Return the times of a queue; -1 where there is no message, as Apache's broker has it."""
-    low, end = position(broker, topic, queue_id)
+    low, end = noted_position(broker, topic, queue_id)
 
     def at(queue_offset: int) -> int:
         found = stored_ms(broker, topic, queue_id, queue_offset) if queue_offset < end else None
         return -1 if found is None else found
 
-    first_ms, last_ms, next_ms = at(low), at(end - 1), at(max(consumed, low))
+    first_ms = at(low)
+    if first_ms < 0 and low < end:  # retention took it since it was noted
+        low, end = position(broker, topic, queue_id)
+        first_ms = at(low)
+    last_ms, next_ms = at(end - 1), at(max(consumed, low))
     return QueueTimeSpan(
         message_queue=MessageQueue(topic, broker.settings.broker_name, queue_id),
         min_time_stamp=first_ms,

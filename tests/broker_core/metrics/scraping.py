@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.metrics.cluster_source import ClusterSource
 from rocketpy.broker_core.metrics.collecting import MetricsCollector
-from rocketpy.broker_core.metrics.facts import Wanted
+from rocketpy.broker_core.metrics.facts import ScrapeOptions
 
 PROM = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0"}
 
@@ -70,5 +70,5 @@ class ClusterScraper:
         self._source.close()
 
     def scrape(self, *, by_queue: bool = False, exporter_names: bool = False) -> Scraped:
-        wanted = Wanted(by_queue=by_queue, exporter_names=exporter_names)
+        wanted = ScrapeOptions(by_queue=by_queue, exporter_names=exporter_names)
         return Scraped(self._collector.text(wanted).decode())

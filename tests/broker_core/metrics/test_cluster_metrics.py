@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pytest
 from tests.broker_core.client.forwarder import Forwarder
@@ -29,7 +31,7 @@ def cluster(running: LocalBroker) -> Iterator[LocalBroker]:
     with rocketpy.connect(running.namesrv_addr) as mq:
         for broker, count in ((A, 3), (B, 4)):
             for _ in range(count):
-                mq.send("orders", "x", select=lambda queues, of=broker: one_of(queues, of))
+                mq.send("orders", "x", select=partial(one_of, broker))
         mq.admin.offsets.move("billing", {MessageQueue("orders", A, 0): 1})
         mq.admin.offsets.move("billing", {MessageQueue("orders", B, 0): 1})
     yield running
@@ -37,7 +39,7 @@ def cluster(running: LocalBroker) -> Iterator[LocalBroker]:
         each.faults.clear()
 
 
-def one_of(queues: list[MessageQueue], broker: str) -> MessageQueue:
+def one_of(broker: str, queues: Sequence[MessageQueue]) -> MessageQueue:
     return next(each for each in queues if each.broker == broker and each.queue_id == 0)
 
 
@@ -105,6 +107,23 @@ def test_a_request_that_is_refused_costs_its_series_alone(
     assert found.value("rocketpy_scrape_errors", node_id=B, request=code) == 1
     assert found.lag("billing") == {(A, "orders"): 2}
     assert found.value("rocketmq_messages_in_total", topic="orders", node_id=B) == 4
+
+
+def test_a_group_that_stands_still_is_not_asked_for_again(
+    cluster: LocalBroker, scraper: ClusterScraper
+) -> None:
+    orders = {"consumer_group": "billing", "topic": "orders", "node_id": A}
+    before_ms = scraper.scrape().value("rocketmq_consumer_lag_latency", **orders)
+    time.sleep(0.01)
+    with cluster.brokers[0].faults.refuse("QUERY_CONSUME_TIME_SPAN", times=None) as refused:
+        found = scraper.scrape()
+        assert refused.happened == 0
+        assert found.value("rocketmq_consumer_lag_latency", **orders) > before_ms
+        with rocketpy.connect(cluster.namesrv_addr) as mq:
+            mq.admin.offsets.move("billing", {MessageQueue("orders", A, 0): 2})
+        # It moved, and nobody says how old its next message is.
+        assert scraper.scrape().of("rocketmq_consumer_lag_latency", **orders) == []
+        assert refused.happened == 1
 
 
 def test_without_name_servers_the_brokers_that_are_known_are_told(cluster: LocalBroker) -> None:

@@ -91,6 +91,8 @@ def test_a_port_that_is_taken_is_named(source: FolderSource) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"cannot listen on 127\.0\.0\.1:{port}: "):
             MetricsServer(source, port=port)
+    with pytest.raises(OSError, match="there is no such port"):
+        MetricsServer(source, port=70_000)
     source.close()
 
 
