@@ -74,7 +74,7 @@ class BrokerSource:
         """Return what the broker knows now."""
         broker, settings = self._broker, self._broker.settings
         live = self._in_loop()
-        look = StoreLook(broker.store, self._times, now_ms=broker.clock.now_ms())
+        look = StoreLook(broker.store, self._times, now_ms=broker.clock.now_ms(), is_served=True)
         groups = broker.groups.all()
         known_groups = groups.keys() | live.read.keys()
         own = {settings.broker_name, settings.broker_cluster_name}

@@ -21,7 +21,7 @@ class FolderSource:
         """Return what the files tell now."""
         del wanted  # rates are counted by brokers alone
         store = self._store
-        look = StoreLook(store, self._times, now_ms=int(time.time() * 1000))
+        look = StoreLook(store, self._times, now_ms=int(time.time() * 1000), is_served=False)
         groups = store.groups.all()
         rows = store.offsets.all()
         ends = {

@@ -14,6 +14,7 @@ from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.consumer_offsets import CommittedOffset
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.metrics.facts import QueuePlace, TopicLag
+from rocketpy.broker_core.storage.reading import QueueReader
 from rocketpy.broker_core.storage.store import MessageStore
 
 Pulled = Callable[[str, str], Mapping[int, int]]  # of a group and a topic: by queue, up to where
@@ -51,8 +52,12 @@ class StoredTimes:
 class StoreLook:
     """One look at a store. Used by one thread."""
 
-    def __init__(self, store: MessageStore, times: StoredTimes, *, now_ms: int) -> None:
+    def __init__(
+        self, store: MessageStore, times: StoredTimes, *, now_ms: int, is_served: bool
+    ) -> None:
+        """Begin a look; `is_served` says that a broker of ours has the store, in this process."""
         self._store, self._times, self.now_ms = store, times, now_ms
+        self._is_served = is_served
         self.topics: Mapping[str, TopicConfig] = store.topics.all()
         self._ends: dict[str, list[int]] = {}
         self._looked_up = 0
@@ -112,9 +117,13 @@ class StoreLook:
 
     def _end(self, topic: str, queue_id: int) -> int:
         self._let_others_run()
-        end = int(self._store.queue(topic, queue_id).noted_range()[1])
+        end = int(self._range(self._store.queue(topic, queue_id))[1])
         self._times.note_end((topic, queue_id), end)
         return end
+
+    def _range(self, queue: QueueReader) -> tuple[int, int]:
+        # Apache's broker appends to a folder without a sign that others could note.
+        return queue.noted_range() if self._is_served else queue.recent_range()
 
     def _age_ms(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         """Return the age of a message, or of the first after it that is still there."""
@@ -126,7 +135,7 @@ class StoreLook:
         self._let_others_run()
         queue = self._store.queue(topic, queue_id)
         try:
-            return queue.timestamp(max(queue_offset, queue.noted_range()[0]))
+            return queue.timestamp(max(queue_offset, self._range(queue)[0]))
         except CorruptStoreError:
             pass  # retention took it meanwhile
         try:

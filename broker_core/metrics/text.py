@@ -61,7 +61,8 @@ def _lines(family: Family[_Told], told: Iterable[_Told], names: dict[str, str]) 
                 # broker in this process would wait for it at each of its turns.
                 time.sleep(0)
             quoted = [names.get(values[place]) or _quoted(values[place], names) for place in places]
-            yield begin % (*quoted, floatToGoString(number))
+            written = floatToGoString(number)  # type: ignore[no-untyped-call]
+            yield begin % (*quoted, written)
 
 
 def _quoted(value: str, names: dict[str, str]) -> str:

@@ -63,8 +63,9 @@ class QueueBounds:
     def noted_range(self) -> Range:
         """Return what recent_range() does, with a beginning that may be some minutes old.
 
-        For those who look at all queues time and again: it costs next to nothing where only this
-        process appends.
+        For a broker that looks at all its queues time and again: it costs next to nothing while
+        only this process appends. Appends of other processes of ours are seen at once; Apache's
+        broker, which tells nobody, must not have the store.
         """
         self._parts.drop_removed()
         return self._parts.recent_ranges.get(self._key, self.range, within_s=_NOTED_S)

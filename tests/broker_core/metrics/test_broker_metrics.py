@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import queue
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -145,6 +147,34 @@ def test_what_was_deleted_is_gone_at_the_next_scrape(
     assert found.labelled(consumer_group="leaving") == []
     assert found.labelled(group="leaving") == []
     assert found.lag("billing").keys() == {("broker-a", "orders")}
+
+
+def test_a_topic_that_is_made_anew_counts_from_zero(
+    broker: LocalBroker, mq: rocketpy.BlockingClient
+) -> None:
+    for sent in (3, 1):
+        mq.admin.topics.create("again", 1)
+        for _ in range(sent):
+            mq.send("again", "x")
+        (queue_,) = mq.admin.topics.route("again").all()
+        mq.admin.offsets.move("billing", {queue_: 0})
+        for _ in range(2):
+            found = seen(broker)
+            assert found.lag("billing")["broker-a", "again"] == sent
+            assert 0 <= found.value("rocketmq_consumer_lag_latency", topic="again") < 30_000
+        mq.admin.topics.delete("again")
+
+
+def test_what_others_append_by_path_is_seen_at_once(
+    broker: LocalBroker, mq: rocketpy.BlockingClient
+) -> None:
+    mq.admin.offsets.move("billing", {each: 0 for each in mq.admin.topics.route("orders").all()})
+    program = "import sys, rocketpy; rocketpy.open(sys.argv[1]).send('orders', 'x', queue_id=0)"
+    for count in (1, 2):
+        command = [sys.executable, "-c", program, str(broker.store_path)]
+        subprocess.run(command, check=True, timeout=60)
+        assert seen(broker).lag("billing")["broker-a", "orders"] == count
+        assert seen(broker).value("rocketmq_consumer_ready_messages", **ORDERS) == count
 
 
 def test_dead_letters_are_counted_by_group(
