@@ -1,5 +1,6 @@
-"""Metrics of Apache's broker 5.5.0: what we tell of it is what mqadmin prints, and what it tells
-itself under the same names.
+"""Metrics of Apache's brokers 5.5.0 and 4.9.7, asked from outside.
+
+What we tell of them is what mqadmin prints; and of 5.5.0, what it tells itself by the same names.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import NamedTuple
 
 import pytest
 from tests.broker_core.metrics.scraping import ClusterScraper, Scraped, scrape
-from tests.interop.apache import BROKER_NAME, ApacheBroker, Setting, free_ports
+from tests.interop.apache import BROKER_NAME, Setting, free_ports
+from tests.interop.cluster_addresses import TESTED_VERSION, broker_under_test
+from tests.interop.installation import VERSION
 from tests.interop.java_peer import JavaPeer
 from tests.interop.mqadmin import MqAdmin, mqadmin
 
@@ -20,7 +23,7 @@ import rocketpy
 from rocketpy.broker_core.errors import GroupNotFoundError
 from rocketpy.broker_core.metrics.native import OF_BROKERS
 
-pytestmark = [pytest.mark.interop]
+pytestmark = [pytest.mark.interop, pytest.mark.further]
 
 SETTINGS: Mapping[str, Setting] = {
     "timerWheelEnable": True,  # without it a topic cannot be deleted: a NullPointerException
@@ -50,7 +53,7 @@ class Sides(NamedTuple):
         return {(row[0], int(row[2])): int(row[5]) for row in rows}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[TESTED_VERSION])
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     folder: Path = tmp_path_factory.mktemp("apache")
     port = free_ports()[0]
@@ -61,7 +64,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
         "metricsPromExporterHost": "127.0.0.1",
     }
     with (
-        ApacheBroker(folder / "store", settings=settings) as broker,
+        broker_under_test(folder / "store", settings=settings) as broker,
         mqadmin(broker.namesrv_addr) as tool,
         ClusterScraper(broker.namesrv_addr, timeout_s=30) as scraper,
     ):
@@ -102,6 +105,7 @@ def test_the_lag_of_a_java_group_is_what_mqadmin_prints(sides: Sides) -> None:
     assert found.of("rocketpy_scrape_errors") == []
 
 
+@pytest.mark.skipif(TESTED_VERSION != VERSION, reason="brokers of 4.x have no metrics")
 def test_names_labels_and_numbers_are_those_that_apaches_broker_tells(sides: Sides) -> None:
     def apaches() -> Scraped:
         return scrape(sides.own_metrics)
