@@ -55,7 +55,8 @@ class BrokerLook:
     permission: int | None = None
     topic_count: int | None = None
     group_count: int | None = None
-    topics: list[str] = field(default_factory=list)  # without RocketMQ's own
+    # Without RocketMQ's own; each with whether it is read in all its queues.
+    topics: dict[str, bool] = field(default_factory=dict)
     groups: list[str] = field(default_factory=list)
     ends: dict[str, int] = field(default_factory=dict)
     lags: list[TopicLag] = field(default_factory=list)
@@ -92,9 +93,11 @@ class BrokerLook:
         """Take the names of its topics."""
         topics = TopicSettingsTable.decode(body).topics
         self.topic_count = len(topics)
-        self.topics = [
-            name for name in topics if not is_reserved_topic(name) and name not in self.own_topics
-        ]
+        self.topics = {
+            name: each.read_queues == each.write_queues
+            for name, each in topics.items()
+            if not is_reserved_topic(name) and name not in self.own_topics
+        }
 
     def take_groups(self, body: Body) -> None:
         """Take the names of its groups."""
@@ -127,6 +130,12 @@ class BrokerLook:
     def take_lags(self, body: Body) -> None:
         """Take how far its groups are."""
         self.lags = lags_of(body)
+
+    def take_ends_of_lags(self) -> None:
+        """Take the ends of topics that groups read, which need not be asked for then."""
+        for lag in self.lags:
+            if self.topics.get(lag.topic) and lag.topic not in self.ends:
+                self.ends[lag.topic] = sum(each.end for each in lag.queues)
 
     def take_ends(self, topic: str, body: Body) -> None:
         """Take the ends of a topic's queues."""
@@ -175,7 +184,8 @@ def _of_broker(look: BrokerLook) -> Iterator[Asked]:
 
 
 def _of_topics_and_groups(look: BrokerLook) -> Iterator[Asked]:
-    for topic in look.topics:
+    look.take_ends_of_lags()
+    for topic in look.topics.keys() - look.ends.keys():
         command = command_of(GetTopicStats(topic=topic))
         yield Asked(look.name, command, partial(look.take_ends, topic), _GONE)
     for group in look.groups:

@@ -109,6 +109,31 @@ def test_a_request_that_is_refused_costs_its_series_alone(
     assert found.value("rocketmq_messages_in_total", topic="orders", node_id=B) == 4
 
 
+def test_ends_of_topics_are_told_whether_groups_read_them_or_not(
+    cluster: LocalBroker, scraper: ClusterScraper
+) -> None:
+    with rocketpy.connect(cluster.namesrv_addr) as mq:
+        for topic in ("alone", "narrowed"):
+            mq.admin.topics.create(topic, 2)
+            for _ in range(2):
+                for queue_id in (0, 1):
+                    mq.send(topic, "x", queue_id=queue_id)
+        mq.admin.topics.update("narrowed", read_queues=1)  # of two that are written
+        mq.admin.offsets.move("billing", {MessageQueue("narrowed", A, 0): 0})
+        ends = {
+            (each.queue.topic, each.queue.broker): 0
+            for topic in ("alone", "narrowed", "orders")
+            for each in mq.admin.topics.queues(topic)
+        }
+        for topic in ("alone", "narrowed", "orders"):
+            for each in mq.admin.topics.queues(topic):
+                ends[each.queue.topic, each.queue.broker] += each.end
+    told = scraper.scrape().of("rocketmq_messages_in_total")
+    found = {(labels["topic"], labels["node_id"]): end for labels, end in told}
+    assert {key: end for key, end in found.items() if "%" not in key[0]} == ends
+    assert sum(end for (topic, _), end in ends.items() if topic == "narrowed") == 4
+
+
 def test_a_group_that_stands_still_is_not_asked_for_again(
     cluster: LocalBroker, scraper: ClusterScraper
 ) -> None:
