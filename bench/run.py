@@ -16,6 +16,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["ARROW_IO_THREADS"] = "1"
 import backfill
 import codec
 import delay
+import metrics
 import pyarrow as pa
 import rebalance
 import store
@@ -35,6 +36,7 @@ JOBS = {
     "rebalance": rebalance.figures,
     "backfill": backfill.figures,
     "whole": whole_store.figures,
+    "metrics": metrics.figures,
 }
 PARTS = (*ON_ONE_CORE, "spark", *JOBS, "wire", "cluster", "client")
 

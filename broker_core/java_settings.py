@@ -14,6 +14,8 @@ from typing import Any
 from rocketpy.broker_core.errors import RocketPyError
 
 _PROPERTY = "property"
+# How metrics are told, as Apache's MetricsExporterType has it.
+DISABLED, PROMETHEUS = "DISABLE", "PROM"
 
 
 class SettingError(RocketPyError):
@@ -30,6 +32,17 @@ class SettingError(RocketPyError):
 def named(name: str, default: Any) -> Any:
     """Return a field whose property has a name of its own."""
     return field(default=default, metadata={_PROPERTY: name})
+
+
+def check_exporter_type(value: str) -> None:
+    """Accept how metrics are to be told.
+
+    Raises:
+        SettingError: it is another way than Prometheus'.
+    """
+    if value not in (DISABLED, PROMETHEUS):
+        remedy = f"give {PROMETHEUS}, or {DISABLED}: Prometheus may ask, and nothing is pushed"
+        raise SettingError("metricsExporterType", value, remedy)
 
 
 class PropertyTable:

@@ -42,6 +42,15 @@ def position(broker: Broker, topic: str, queue_id: int) -> Position:
     return Position(0, 0) if queue is None else Position(*queue.recent_range())
 
 
+def noted_position(broker: Broker, topic: str, queue_id: int) -> Position:
+    """Return what position() does, with a beginning that may be some minutes old.
+
+    For who looks at many queues, or at one for many groups.
+    """
+    queue = queue_of(broker, topic, queue_id)
+    return Position(0, 0) if queue is None else Position(*queue.noted_range())
+
+
 def stored_ms(broker: Broker, topic: str, queue_id: int, queue_offset: int) -> int | None:
     """Return when the message at an offset was stored; None if it is not there any more."""
     queue = queue_of(broker, topic, queue_id)

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rocketpy.broker_core.config import DELAY_LEVELS, StoreConfig
-from rocketpy.broker_core.java_settings import PropertyTable, SettingError, named
+from rocketpy.broker_core.java_settings import (
+    DISABLED,
+    PropertyTable,
+    SettingError,
+    check_exporter_type,
+    named,
+)
 from rocketpy.broker_core.message import Host
 from rocketpy.broker_core.metadata.names import TRACE_TOPIC
 from rocketpy.broker_core.net.tls import TlsSettings
@@ -88,6 +94,10 @@ class BrokerSettings:
     transaction_timeout: int = named("transactionTimeOut", 6_000)
     transaction_check_max: int = 15
     transaction_check_interval: int = 30_000
+    # --- metrics ----------------------------------------------------------------------------------
+    metrics_exporter_type: str = DISABLED
+    metrics_prom_exporter_port: int = 5557
+    metrics_prom_exporter_host: str = ""  # without it loopback; Apache has brokerIP1
     # --- TLS --------------------------------------------------------------------------------------
     tls_server_mode: str = named("tls.server.mode", "permissive")
     tls_test_mode_enable: bool = named("tls.test.mode.enable", False)
@@ -105,6 +115,7 @@ class BrokerSettings:
         if self.flush_disk_type not in ("ASYNC_FLUSH", "SYNC_FLUSH"):
             remedy = "give ASYNC_FLUSH or SYNC_FLUSH"
             raise SettingError("flushDiskType", self.flush_disk_type, remedy)
+        check_exporter_type(self.metrics_exporter_type)
         log = self.store_path_commit_log
         if log and Path(log) != Path(self.store_path_root_dir) / "commitlog":
             remedy = "the log is in the folder commitlog of storePathRootDir; leave it out"

@@ -164,6 +164,11 @@ class Stats:
         self._sum_up()
         return self.all_sent, self.all_given
 
+    def counted(self) -> tuple[list[tuple[str, Tally]], list[tuple[tuple[str, str], Tally]]]:
+        """Return what was sent by topic, and given by topic and group, since the broker started."""
+        # Each list is made in one step, which the loop cannot come between.
+        return list(self._sent.items()), list(self._given.items())
+
     def find(self, name: str, key: str) -> tuple[Span, Span, Span] | None:
         """Return a statistic over a minute, an hour and a day; None if nothing was counted."""
         tally = self._tally(name, key)

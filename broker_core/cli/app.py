@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rocketpy.broker_core.cli import broker, messages, namesrv, texts
+from rocketpy.broker_core.cli import broker, messages, metrics, namesrv, texts
 from rocketpy.broker_core.cli.commands import Commands, RootGroup
 from rocketpy.broker_core.cli.connecting import Access, note_access
 from rocketpy.broker_core.cli.group import group_app
@@ -24,6 +24,7 @@ app.command(help=texts.TAIL)(messages.tail)
 app.command(help=texts.NAMESRV)(namesrv.namesrv)
 app.command(help=texts.BROKER)(broker.broker)
 app.add_typer(group_app, name="group")
+app.command(help=texts.METRICS)(metrics.metrics)
 
 
 def _show_version(wanted: bool) -> None:

@@ -26,6 +26,10 @@ def broker(
     port: Annotated[
         int | None, option("PORT", "Listen on this port; 0 is any free one.", least=0)
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        option("PORT", "Serve metrics on this port of 127.0.0.1; 0 is any free one.", least=0),
+    ] = None,
     test: Annotated[
         bool,
         typer.Option(
@@ -46,6 +50,8 @@ def broker(
         "storePathRootDir": store,
         "brokerName": name,
         "listenPort": port,
+        "metricsPromExporterPort": metrics_port,
+        "metricsExporterType": None if metrics_port is None else "PROM",
     }
     options = {each: str(value) for each, value in given.items() if value is not None}
     properties = {**_read(config), **options}
@@ -94,11 +100,14 @@ def _run(settings: BrokerSettings, config: Path | None, *, as_json: bool) -> Non
     import pyarrow
 
     from rocketpy.broker_core.broker.broker import Broker
+    from rocketpy.broker_core.metrics.broker_source import BrokerSource
+    from rocketpy.broker_core.metrics.measured import Measured, metrics_server
     from rocketpy.broker_core.net.running import run
 
     # Arrow's own pool would keep 25 MB that it needed once.
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     server = Broker(settings, config_path=config)
+    metrics = metrics_server(settings, BrokerSource(server))
 
     def tell() -> None:
         servers = settings.namesrv_addr
@@ -113,9 +122,9 @@ def _run(settings: BrokerSettings, config: Path | None, *, as_json: bool) -> Non
             "namesrv_addr": servers,
             "store": str(server.store.root),
         }
-        _tell(line, facts, as_json=as_json)
+        _tell(line, facts, metrics.address if metrics else None, as_json=as_json)
 
-    run(server, tell)
+    run(Measured(server, metrics), tell)
 
 
 def _run_test(properties: Mapping[str, str], *, as_json: bool) -> None:
@@ -134,16 +143,16 @@ def _run_test(properties: Mapping[str, str], *, as_json: bool) -> None:
                 "address": member.address,
                 "store": str(member.store_path),
             }
-            _tell(cluster.namesrv_addr, facts, as_json=as_json)
+            _tell(cluster.namesrv_addr, facts, member.metrics_address, as_json=as_json)
 
         run(cluster, tell)
 
 
-def _tell(line: str, facts: Mapping[str, str], *, as_json: bool) -> None:
+def _tell(line: str, facts: Mapping[str, str], metrics: str | None, *, as_json: bool) -> None:
     from rocketpy.broker_core.cli.terminal import print_json
 
     if as_json:
-        print_json(facts)
+        print_json({**facts, "metrics": metrics} if metrics else facts)
     else:
-        typer.echo(line)
+        typer.echo(f"{line}\nmetrics at {metrics}" if metrics else line)
     typer.get_text_stream("stdout").flush()

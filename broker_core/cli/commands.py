@@ -16,7 +16,12 @@ from rocketpy.broker_core.errors import RocketPyError
 
 _UNFORESEEN = "this was not foreseen; unless the lines above explain it, please report them"
 # What is missing if a module is, and the extra that brings it.
-_EXTRAS = {"pyspark": ("Spark", "spark"), "py4j": ("Spark", "spark"), "delta": ("Delta", "delta")}
+_EXTRAS = {
+    "pyspark": ("Spark", "spark"),
+    "py4j": ("Spark", "spark"),
+    "delta": ("Delta", "delta"),
+    "prometheus_client": ("Prometheus' client", "metrics"),
+}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

@@ -18,6 +18,10 @@ def namesrv(
         int | None, option("PORT", "Listen on this port; 0 is any free one.", least=0)
     ] = None,
     bind: Annotated[str | None, option("ADDRESS", "Listen on this address.")] = None,
+    metrics_port: Annotated[
+        int | None,
+        option("PORT", "Serve metrics on this port of 127.0.0.1; 0 is any free one.", least=0),
+    ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", "-p", help="Print all settings, and start nothing.")
     ] = False,
@@ -31,7 +35,12 @@ def namesrv(
     from rocketpy.broker_core.nameserver.settings import NameServerSettings
 
     settings = NameServerSettings() if config is None else NameServerSettings.read(config)
-    given = {"listenPort": port, "bindAddress": bind}
+    given = {
+        "listenPort": port,
+        "bindAddress": bind,
+        "metricsPromExporterPort": metrics_port,
+        "metricsExporterType": None if metrics_port is None else "PROM",
+    }
     settings = settings.changed(
         {name: str(each) for name, each in given.items() if each is not None}
     )
@@ -43,18 +52,24 @@ def namesrv(
         else:
             typer.echo(java_properties.format(settings.properties()), nl=False)
         return
+    from rocketpy.broker_core.metrics.measured import Measured, metrics_server
+    from rocketpy.broker_core.metrics.name_server_source import NameServerSource
     from rocketpy.broker_core.nameserver.server import NameServer
     from rocketpy.broker_core.net.running import run
 
     server = NameServer(settings)
+    metrics = metrics_server(settings, NameServerSource(server))
 
     def tell() -> None:
         if as_json:
-            print_json({"address": server.address})
+            more = {"metrics": metrics.address} if metrics else {}
+            print_json({"address": server.address, **more})
         else:
             typer.echo(
                 f"The Name Server boot success. serializeType=JSON, address {server.address}"
             )
+            if metrics:
+                typer.echo(f"metrics at {metrics.address}")
         typer.get_text_stream("stdout").flush()
 
-    run(server, tell)
+    run(Measured(server, metrics), tell)

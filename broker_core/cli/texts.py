@@ -278,6 +278,7 @@ It prints a line when it is ready, and stops at SIGTERM or Ctrl-C.
 [bold]Examples[/bold]
 
   rocketpy namesrv --port 0
+  rocketpy namesrv --port 0 --metrics-port 0
   rocketpy namesrv --bind 127.0.0.1 --port 0 --json
   rocketpy namesrv --print-config
 
@@ -292,12 +293,37 @@ listens on 127.0.0.1:10911 unless it is told otherwise ([bold]brokerIP1[/bold]).
 With [bold]--test[/bold] it runs a name server as well, both on free ports, with an empty
 store that goes at the end. The first line is the address for clients.
 
+With [bold]--metrics-port[/bold] Prometheus finds its metrics there, at /metrics; see also
+[bold]rocketpy metrics[/bold].
+
 It prints a line when it is ready, and stops at SIGTERM or Ctrl-C.
 
 [bold]Examples[/bold]
 
   rocketpy broker --test
   rocketpy broker --store shop-store --port 0
+  rocketpy broker --store shop-store --port 0 --metrics-port 0
   rocketpy broker --namesrv 127.0.0.1:9876 --store shop-store --print-config
 
 [bold]Exit codes[/bold]: 0 stopped, 2 it could not start, 130 ended by Ctrl-C."""
+
+METRICS = """Serve the metrics of a cluster to Prometheus, or those of a store directory.
+
+Brokers may be Apache's, of 4.x or 5.x, or ours. Each scrape asks all of them
+anew. One that does not answer has rocketpy_broker_up 0, and the others are
+told all the same. Names are those of RocketMQ 5.x; with [bold]--exporter-names[/bold] those of
+rocketmq-exporter as well. [bold]--queues[/bold] adds the lag of single queues.
+
+It listens on 127.0.0.1:5557, prints what to scrape, and stops at SIGTERM or
+Ctrl-C. With [bold]--once[/bold] it prints all metrics and ends.
+
+[bold]Examples[/bold]
+
+  rocketpy metrics rocketmq://127.0.0.1:9876 --once
+  rocketpy metrics shop-store --once --queues
+  rocketpy metrics rocketmq://127.0.0.1:9876 --once --exporter-names
+  rocketpy metrics rocketmq://127.0.0.1:9876 --port 0
+  rocketpy metrics shop-store --once --json | jq -r .name | sort -u
+
+[bold]Exit codes[/bold]: 0 stopped or printed, 2 no store that can be read, or it could not
+listen, 130 ended by Ctrl-C."""

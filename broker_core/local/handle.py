@@ -59,7 +59,9 @@ class LocalBroker:
 
     @property
     def brokers(self) -> tuple[LocalMember, ...]:
-        """The brokers: each has `name`, `address`, `store_path`, `is_running` and `faults`."""
+        """The brokers: each has `name`, `address`, `store_path`, `is_running` and `faults`;
+        with `metricsExporterType=PROM` also `metrics_address`.
+        """
         return tuple(self._cluster.members)
 
     @property

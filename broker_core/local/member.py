@@ -13,6 +13,9 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.local.disk import LocalDisk
 from rocketpy.broker_core.local.faults import Faults
 from rocketpy.broker_core.metadata.topics import TopicConfig
+from rocketpy.broker_core.metrics.broker_source import BrokerSource
+from rocketpy.broker_core.metrics.measured import Measured, metrics_server
+from rocketpy.broker_core.metrics.serving import MetricsServer
 
 
 class LocalMember:
@@ -29,6 +32,7 @@ class LocalMember:
         self._settings, self._topics, self._clock = settings, topics, clock
         self._disk = LocalDisk(syncs=lasts)
         self._broker: Broker | None = None
+        self._metrics: MetricsServer | None = None
         self.name = settings.broker_name
         self.store_path = Path(settings.store_path_root_dir)
         self.faults = Faults(self._disk)
@@ -47,6 +51,11 @@ class LocalMember:
         """Whether it serves."""
         return self._broker is not None
 
+    @property
+    def metrics_address(self) -> str | None:
+        """What Prometheus scrapes, if `metricsExporterType` is PROM and it runs."""
+        return None if self._metrics is None else self._metrics.address
+
     # --- in the loop ------------------------------------------------------------------------------
 
     async def start(self, namesrv_addr: str) -> None:
@@ -56,12 +65,13 @@ class LocalMember:
         settings = replace(self._settings, namesrv_addr=namesrv_addr)
         broker = Broker(settings, clock=self._clock, disk=self._disk)
         try:
-            await broker.start()
+            metrics = metrics_server(settings, BrokerSource(broker))
+            await Measured(broker, metrics).start()
         except BaseException:
             broker.pool.shutdown(wait=False)
             raise
         self._settings = replace(self._settings, listen_port=broker.host.port)
-        self._broker = broker
+        self._broker, self._metrics = broker, metrics
         self.faults.attach(broker.service)
         await self._make_topics(broker)
 
@@ -70,6 +80,7 @@ class LocalMember:
         broker, self._broker = self._broker, None
         if broker is not None:
             self.faults.clear()
+            self._stop_metrics()
             await broker.stop()
 
     async def kill(self) -> None:
@@ -79,6 +90,7 @@ class LocalMember:
             return
         self._disk.is_dead = True
         self.faults.clear()
+        self._stop_metrics()
         try:
             await broker.abandon()
         finally:
@@ -94,6 +106,11 @@ class LocalMember:
             await self._broker.renew_store(self._clear)
             self.faults.attach(self._broker.service)  # some may have been set meanwhile
             await self._make_topics(self._broker)
+
+    def _stop_metrics(self) -> None:
+        metrics, self._metrics = self._metrics, None
+        if metrics is not None:
+            metrics.stop()
 
     async def _make_topics(self, broker: Broker) -> None:
         if self._topics:

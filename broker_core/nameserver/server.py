@@ -62,6 +62,7 @@ class NameServer:
             KeyValueFileError: the file of the values cannot be understood.
             TlsError: TLS cannot be served as the settings have it.
         """
+        self.loop = asyncio.get_running_loop()
         settings = self.settings
         path = settings.kv_config_path
         context = server_context(settings.tls)
@@ -78,7 +79,7 @@ class NameServer:
             tls_mode=settings.tls.mode,
         )
         self._server.start()
-        self._scanning = asyncio.get_running_loop().create_task(self._scan())
+        self._scanning = self.loop.create_task(self._scan())
         log.info("the name server listens at %s", self.address)
 
     async def stop(self) -> None:

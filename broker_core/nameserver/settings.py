@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rocketpy.broker_core import java_properties
-from rocketpy.broker_core.java_settings import PropertyTable, SettingError, named
+from rocketpy.broker_core.java_settings import (
+    DISABLED,
+    PropertyTable,
+    SettingError,
+    check_exporter_type,
+    named,
+)
 from rocketpy.broker_core.net.tls import TlsSettings
 
 # Of Apache's NamesrvConfig and NettyServerConfig: how its threads and buffers are laid out.
@@ -52,6 +58,10 @@ class NameServerSettings:
     enable_topic_list: bool = True
     delete_topic_with_broker_registration: bool = False
     server_channel_max_idle_time_seconds: int = 120
+    # Apache's name server has no metrics; the names are those of its broker.
+    metrics_exporter_type: str = DISABLED
+    metrics_prom_exporter_port: int = 5557
+    metrics_prom_exporter_host: str = ""  # without it loopback
     tls_server_mode: str = named("tls.server.mode", "permissive")
     tls_test_mode_enable: bool = named("tls.test.mode.enable", False)
     tls_server_key_path: str = named("tls.server.keyPath", "")
@@ -66,6 +76,7 @@ class NameServerSettings:
         if not 0 <= self.listen_port < 1 << 16:
             remedy = "give a port from 1 to 65535, or 0 for any free one"
             raise SettingError("listenPort", str(self.listen_port), remedy)
+        check_exporter_type(self.metrics_exporter_type)
         for name in ("scanNotActiveBrokerInterval", "serverChannelMaxIdleTimeSeconds"):
             value = getattr(self, PROPERTIES.attributes[name])
             if value < 1:

@@ -21,6 +21,7 @@ from rocketpy.broker_core.storage.queue_ends import QueueEnd, ends_in
 from rocketpy.broker_core.storage.recent_ranges import Range
 
 _LOOKS, _LOOK_AGAIN_S = 10, 0.1  # for what a writer is just restoring
+_NOTED_S = 600.0
 
 
 class QueueBounds:
@@ -58,6 +59,16 @@ class QueueBounds:
     def recent_range(self) -> Range:
         """Return what range() does, from memory where that is as good: see recent_ranges.py."""
         return self._parts.recent_ranges.get(self._key, self.range)
+
+    def noted_range(self) -> Range:
+        """Return what recent_range() does, with a beginning that may be some minutes old.
+
+        For a broker that looks at all its queues time and again: it costs next to nothing while
+        only this process appends. Appends of other processes of ours are seen at once; Apache's
+        broker, which tells nobody, must not have the store.
+        """
+        self._parts.drop_removed()
+        return self._parts.recent_ranges.get(self._key, self.range, within_s=_NOTED_S)
 
     def _published(self) -> tuple[QueueOffset, QueueUnit | None]:
         """Return the end of the queue and its last entry, without those of an append under way."""

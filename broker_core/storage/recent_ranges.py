@@ -2,7 +2,8 @@
 
 R1  A range is given only while the log ends where it was looked up, or where appends of this
     process, which say how far they moved each queue, have brought it since.
-R2  What others do without moving the log's end (retention, say) is seen after a moment.
+R2  What others do without moving the log's end (retention, say) is seen after a moment, or as late
+    as the caller allows: it moves the beginning of a queue, never its end.
 Threads share it without a lock, which a forked child could inherit taken: each entry says what it
 was looked up under, and one that something overtook meanwhile does not count.
 """
@@ -23,7 +24,7 @@ _RECENT_S = 0.2  # a look-up lists folders: it costs as much as a pull of a thou
 
 class _Known(NamedTuple):
     range: Range
-    until_s: float
+    looked_up_s: float
     life: int
     append: int  # the number of the last of our appends before it was looked up
 
@@ -39,8 +40,10 @@ class RecentRanges:
         self._moved: dict[QueueKey, int] = {}  # by which of our appends, last
         self._known: dict[QueueKey, _Known] = {}
 
-    def get(self, queue: QueueKey, look_up: Callable[[], Range]) -> Range:
-        """Return the range of a queue, looked up if it is not known."""
+    def get(
+        self, queue: QueueKey, look_up: Callable[[], Range], *, within_s: float = _RECENT_S
+    ) -> Range:
+        """Return the range of a queue, looked up if it is not known, or not that recently."""
         mark = self._mark()
         if mark != self._seen:
             self.forget()
@@ -50,12 +53,12 @@ class RecentRanges:
             known is not None
             and known.life == self._life
             and known.append >= self._moved.get(queue, 0)
-            and now_s < known.until_s
+            and now_s < known.looked_up_s + within_s
         ):
             return known.range
         life, append = self._life, self._appends
         found = look_up()
-        self._known[queue] = _Known(found, now_s + _RECENT_S, life, append)
+        self._known[queue] = _Known(found, now_s, life, append)
         return found
 
     def carry_on(self, before: bytes, ends: Mapping[QueueKey, QueueEnd]) -> None:
@@ -70,7 +73,7 @@ class RecentRanges:
             self._moved[queue] = number
             if known is not None and known.life == life and known.append >= last:
                 range_ = known.range[0], QueueOffset(end.next_offset)
-                self._known[queue] = _Known(range_, known.until_s, life, number)
+                self._known[queue] = _Known(range_, known.looked_up_s, life, number)
         if self._seen == before:
             self._seen = self._mark()
 

@@ -24,7 +24,8 @@ from rocketpy.spark_jobs import cli  # adds its commands
 CLUSTER = "rocketmq://127.0.0.1:9876"  # of examples
 CLUSTER_THERE = "ROCKETPY_TEST_CLUSTER"  # the variable with the address of one that is there
 NEVER_ENDS = {"-f", "--follow", "--watch", "-w"}
-SERVERS = {"broker", "namesrv"}
+SERVERS = {"broker", "namesrv", "metrics"}
+ENDS = {"--print-config", "--once"}
 
 
 class Example(NamedTuple):
@@ -42,7 +43,7 @@ class Example(NamedTuple):
     @property
     def never_ends(self) -> bool:
         is_service = "redeliver" in self.words and "--once" not in self.words
-        is_server = self.words[0] in SERVERS and "--print-config" not in self.words
+        is_server = self.words[0] in SERVERS and not ENDS & {*self.words}
         return is_server or is_service or bool(NEVER_ENDS & {*self.words})
 
 

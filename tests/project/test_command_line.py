@@ -48,7 +48,8 @@ KEYS = {
     "namesrv": "listenPort bindAddress kvConfigPath configStorePath configBlackList "
     "orderMessageEnable returnOrderTopicConfigToBroker scanNotActiveBrokerInterval "
     "enableAllTopicList enableTopicList deleteTopicWithBrokerRegistration "
-    "serverChannelMaxIdleTimeSeconds tls.server.mode tls.test.mode.enable tls.server.keyPath "
+    "serverChannelMaxIdleTimeSeconds metricsExporterType metricsPromExporterPort "
+    "metricsPromExporterHost tls.server.mode tls.test.mode.enable tls.server.keyPath "
     "tls.server.keyPassword tls.server.certPath tls.server.trustCertPath "
     "tls.server.need.client.auth",
     "broker": " ".join(BROKER_PROPERTIES.attributes),
@@ -57,6 +58,7 @@ KEYS = {
     "group create": "group retry_max_times retry_queues consume_enabled",
     "group lag": "group topic queue_id offset end behind behind_ms",
     "group reset": "queue_id before after",
+    "metrics": "name labels value",
     "doctor": "check verdict what remedy",
 }
 

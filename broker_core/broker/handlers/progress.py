@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.broker.queue_positions import position, stored_ms
+from rocketpy.broker_core.broker.queue_positions import noted_position, position, stored_ms
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.net.service import Call, RefusedError, Reply
@@ -26,6 +26,8 @@ from rocketpy.broker_core.protocol.requests.offsets import QueryConsumeTimeSpan
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
 
+# When messages were stored, by topic, queue and offset: many groups stand at the same one.
+_Times = dict[tuple[str, int, int], int | None]
 _Read = dict[str, frozenset[str]]  # the topics that groups which are online read now
 
 
@@ -40,7 +42,7 @@ async def consume_stats(broker: Broker, request: GetConsumeStats, call: Call) ->
         topics = _topics(broker, group, read, named or broker.offsets.topics_of(group))
         found: dict[MessageQueue, ConsumedOffset] = {}
         for topic in topics:
-            found |= _offsets(broker, group, topic)
+            found |= _offsets(broker, group, topic, {})
         return ConsumeStats(offset_table=found, consume_tps=_tps(broker, group, topics))
 
     return Reply(body=(await broker.in_pool(find)).encode())
@@ -55,11 +57,12 @@ async def broker_consume_stats(broker: Broker, request: GetBrokerConsumeStats, c
         for row in broker.offsets.all():
             if row.group in topics_of:
                 topics_of[row.group].add(row.topic)
+        times: _Times = {}
         stats = [
             {
                 group: tuple(
                     ConsumeStats(
-                        offset_table=_offsets(broker, group, topic),
+                        offset_table=_offsets(broker, group, topic, times),
                         consume_tps=_tps(broker, group, [topic]),
                     )
                     for topic in _topics(broker, group, read, sorted(topics))
@@ -104,19 +107,23 @@ def _tps(broker: Broker, group: str, topics: Iterable[TopicConfig]) -> float:
     return sum((broker.stats.given_tps(group, topic.name) for topic in topics), 0.0)
 
 
-def _offsets(broker: Broker, group: str, topic: TopicConfig) -> dict[MessageQueue, ConsumedOffset]:
+def _offsets(
+    broker: Broker, group: str, topic: TopicConfig, times: _Times
+) -> dict[MessageQueue, ConsumedOffset]:
     committed = broker.offsets.committed(group, topic.name)
     pulled = broker.offsets.pulled(group, topic.name)
     found = {}
     for queue_id in range(topic.read_queues):
         consumed = committed.get(queue_id, 0)
-        last_ms = stored_ms(broker, topic.name, queue_id, consumed - 1)
+        last = topic.name, queue_id, consumed - 1
+        if last not in times:
+            times[last] = stored_ms(broker, *last)
         queue = MessageQueue(topic.name, broker.settings.broker_name, queue_id)
         found[queue] = ConsumedOffset(
-            broker_offset=position(broker, topic.name, queue_id).end,
+            broker_offset=noted_position(broker, topic.name, queue_id).end,
             consumer_offset=consumed,
             pull_offset=max(consumed, pulled.get(queue_id, 0)),
-            last_timestamp=last_ms or 0,
+            last_timestamp=times[last] or 0,
         )
     return found
 
@@ -136,13 +143,21 @@ def consume_time_span(broker: Broker, request: QueryConsumeTimeSpan, call: Call)
 
 def _span(broker: Broker, topic: str, queue_id: int, consumed: int) -> QueueTimeSpan:
     """Return the times of a queue; -1 where there is no message, as Apache's broker has it."""
-    low, end = position(broker, topic, queue_id)
+    low, end = noted_position(broker, topic, queue_id)
+    times: dict[int, int] = {}  # often they are the same few messages
 
     def at(queue_offset: int) -> int:
-        found = stored_ms(broker, topic, queue_id, queue_offset) if queue_offset < end else None
-        return -1 if found is None else found
+        if queue_offset not in times:
+            found = stored_ms(broker, topic, queue_id, queue_offset) if queue_offset < end else None
+            times[queue_offset] = -1 if found is None else found
+        return times[queue_offset]
 
-    first_ms, last_ms, next_ms = at(low), at(end - 1), at(max(consumed, low))
+    first_ms = at(low)
+    if first_ms < 0 and low < end:  # retention took it since it was noted
+        low, end = position(broker, topic, queue_id)
+        times.clear()
+        first_ms = at(low)
+    last_ms, next_ms = at(end - 1), at(max(consumed, low))
     return QueueTimeSpan(
         message_queue=MessageQueue(topic, broker.settings.broker_name, queue_id),
         min_time_stamp=first_ms,
