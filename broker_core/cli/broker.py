@@ -100,14 +100,13 @@ def _run(settings: BrokerSettings, config: Path | None, *, as_json: bool) -> Non
     import pyarrow
 
     from rocketpy.broker_core.broker.broker import Broker
-    from rocketpy.broker_core.metrics.broker_source import BrokerSource
-    from rocketpy.broker_core.metrics.measured import Measured, metrics_server
+    from rocketpy.broker_core.metrics.measured import Measured, metrics_of_broker
     from rocketpy.broker_core.net.running import run
 
     # Arrow's own pool would keep 25 MB that it needed once.
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     server = Broker(settings, config_path=config)
-    metrics = metrics_server(settings, BrokerSource(server))
+    metrics = metrics_of_broker(server)
 
     def tell() -> None:
         servers = settings.namesrv_addr

@@ -52,13 +52,12 @@ def namesrv(
         else:
             typer.echo(java_properties.format(settings.properties()), nl=False)
         return
-    from rocketpy.broker_core.metrics.measured import Measured, metrics_server
-    from rocketpy.broker_core.metrics.name_server_source import NameServerSource
+    from rocketpy.broker_core.metrics.measured import Measured, metrics_of_name_server
     from rocketpy.broker_core.nameserver.server import NameServer
     from rocketpy.broker_core.net.running import run
 
     server = NameServer(settings)
-    metrics = metrics_server(settings, NameServerSource(server))
+    metrics = metrics_of_name_server(server)
 
     def tell() -> None:
         if as_json:

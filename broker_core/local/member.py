@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.broker.broker import Broker
 from rocketpy.broker_core.broker.settings import BrokerSettings
@@ -13,9 +14,10 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.local.disk import LocalDisk
 from rocketpy.broker_core.local.faults import Faults
 from rocketpy.broker_core.metadata.topics import TopicConfig
-from rocketpy.broker_core.metrics.broker_source import BrokerSource
-from rocketpy.broker_core.metrics.measured import Measured, metrics_server
-from rocketpy.broker_core.metrics.serving import MetricsServer
+from rocketpy.broker_core.metrics.measured import Measured, metrics_of_broker
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.metrics.serving import MetricsServer
 
 
 class LocalMember:
@@ -65,7 +67,7 @@ class LocalMember:
         settings = replace(self._settings, namesrv_addr=namesrv_addr)
         broker = Broker(settings, clock=self._clock, disk=self._disk)
         try:
-            metrics = metrics_server(settings, BrokerSource(broker))
+            metrics = metrics_of_broker(broker)
             await Measured(broker, metrics).start()
         except BaseException:
             broker.pool.shutdown(wait=False)

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
 from rocketpy.broker_core.metrics.facts import QueuePlace, TopicLag
 from rocketpy.broker_core.protocol.bodies.offsets import ConsumeTimeSpans
@@ -28,6 +29,7 @@ def lags_of(body: Body) -> list[TopicLag]:
         lag
         for by_group in ConsumeStatsList.decode(body).stats
         for group, of_topics in by_group.items()
+        if not is_notes_group(group)
         for stats in of_topics
         for lag in _lags(group, stats)
     ]

@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.java_settings import PROMETHEUS
-from rocketpy.broker_core.metrics.facts import MetricsSource
-from rocketpy.broker_core.metrics.serving import MetricsServer
-from rocketpy.broker_core.net.running import Startable
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.broker.broker import Broker
+    from rocketpy.broker_core.broker.settings import BrokerSettings
+    from rocketpy.broker_core.metrics.facts import MetricsSource
+    from rocketpy.broker_core.metrics.serving import MetricsServer
+    from rocketpy.broker_core.nameserver.server import NameServer
+    from rocketpy.broker_core.nameserver.settings import NameServerSettings
+    from rocketpy.broker_core.net.running import Startable
 
 
-class MetricsSettings(Protocol):
-    """The settings of a broker, or of a name server."""
-
-    @property
-    def metrics_exporter_type(self) -> str:
-        """How metrics are told."""
-
-    @property
-    def metrics_prom_exporter_port(self) -> int:
-        """The port to serve them on; 0 is any free one."""
-
-    @property
-    def metrics_prom_exporter_host(self) -> str:
-        """The address to serve them on; empty is loopback."""
-
-
-def metrics_server(settings: MetricsSettings, source: MetricsSource) -> MetricsServer | None:
-    """Return what will serve the metrics of a source, bound to its port; None if nobody asked.
+def metrics_of_broker(broker: Broker) -> MetricsServer | None:
+    """Return what will serve the metrics of a broker, bound to its port; None if nobody asked.
 
     Raises:
         ModuleNotFoundError: prometheus_client is missing.
         OSError: the port is taken, or the address is not of this machine.
     """
-    if settings.metrics_exporter_type != PROMETHEUS:
+    if broker.settings.metrics_exporter_type != PROMETHEUS:
         return None
+    # Not before: an HTTP server takes a broker some 50 ms to import.
+    from rocketpy.broker_core.metrics.broker_source import BrokerSource
+
+    return _serving(broker.settings, BrokerSource(broker))
+
+
+def metrics_of_name_server(server: NameServer) -> MetricsServer | None:
+    """Return what will serve the metrics of a name server, as metrics_of_broker() does."""
+    if server.settings.metrics_exporter_type != PROMETHEUS:
+        return None
+    from rocketpy.broker_core.metrics.name_server_source import NameServerSource
+
+    return _serving(server.settings, NameServerSource(server))
+
+
+def _serving(settings: BrokerSettings | NameServerSettings, source: MetricsSource) -> MetricsServer:
+    from rocketpy.broker_core.metrics.serving import MetricsServer
+
     return MetricsServer(
         source,
         port=settings.metrics_prom_exporter_port,

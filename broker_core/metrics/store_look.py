@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.consumer_offsets import CommittedOffset
+from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.metadata.topics import TopicConfig
 from rocketpy.broker_core.metrics.facts import QueuePlace, TopicLag
 from rocketpy.broker_core.storage.reading import QueueReader
@@ -88,7 +89,7 @@ class StoreLook:
         """
         committed: dict[tuple[str, str], dict[int, int]] = {}
         for group, topic, queue_id, queue_offset in rows:
-            if group in groups and topic in self.topics:
+            if group in groups and topic in self.topics and not is_notes_group(group):
                 committed.setdefault((group, topic), {})[queue_id] = queue_offset
         return [
             self._lag(group, topic, offsets, pulled)

@@ -26,7 +26,7 @@ from rocketpy.spark_jobs.backfill.delta_table import BackfillTable
 from rocketpy.spark_jobs.backfill.settings import COLUMNS
 
 T0 = 1_794_787_200_000 - 20_000  # twenty seconds before a midnight in UTC
-COUNT = 60
+COUNT, FURTHER = 60, pytest.mark.further
 SMALL = rocketpy.StoreConfig(
     commit_log_file_size=4096,
     max_message_size=3000,
@@ -79,10 +79,6 @@ def assert_equal(table: DataFrame, store: DataFrame) -> None:
 
 def numbers(table: DataFrame) -> list[int]:
     return [int(bytes(row["body"])) for row in table.select("body").collect()]
-
-
-def further(*values: object) -> object:
-    return pytest.param(*values, marks=pytest.mark.further)
 
 
 def test_the_table_is_the_store_row_by_row_and_grows_with_it(
@@ -226,10 +222,10 @@ def test_another_run_of_the_same_job_is_noticed(
     ("asked", "expected"),
     [
         ({"topic_pattern": "par.*"}, range(4, COUNT, 5)),
+        ({"since": T0 + 5000, "until": "2026-11-16T00:00:00Z"}, range(5, 20)),
+        pytest.param({"offsets": {"parcels": {"0": [2, 5]}}}, (14, 19, 24), marks=FURTHER),
         ({"topics": "orders", "offsets": {"orders": {"1": [0, 3]}}, "since": T0 + 2000}, None),
-        further({"since": T0 + 5000, "until": "2026-11-16T00:00:00Z"}, range(5, 20)),
-        further({"offsets": {"parcels": {"0": [2, 5]}}}, (14, 19, 24)),
-        further({"log_start": 4096, "log_end": 8192}, None),
+        pytest.param({"log_start": 4096, "log_end": 8192}, None, marks=FURTHER),
     ],
 )
 def test_what_is_asked_for_is_copied_and_estimated(

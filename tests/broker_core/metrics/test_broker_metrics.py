@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.broker_core.local.wire import Wire
-from tests.broker_core.metrics.scraping import PROM, Scraped, scrape
+from tests.broker_core.metrics.scraping import PROM, ClusterScraper, Scraped, scrape
 
 import rocketpy
 from rocketpy.broker_core.local.handle import LocalBroker, local_broker
@@ -53,6 +53,18 @@ def read_all(mq: rocketpy.BlockingClient, count: int, meanwhile: Callable[[], No
             got.get(timeout=30)
         listener.commit()
         meanwhile()
+
+
+def test_notes_of_a_sink_are_no_lag(broker: LocalBroker, mq: rocketpy.BlockingClient) -> None:
+    for number in range(10):
+        mq.send("orders", f"{number}")
+    for group in ("rocketpy-sink-6ec98e99aa1f3fd0-next", "billing"):
+        mq.admin.groups.create(group)
+        mq.admin.offsets.move(group, dict.fromkeys(mq.queues("orders"), 1))
+    with ClusterScraper(broker.namesrv_addr) as cluster:
+        for found in (seen(broker), cluster.scrape()):
+            lags = found.of("rocketmq_consumer_lag_messages")
+            assert {labels["consumer_group"] for labels, _ in lags} == {"billing"}
 
 
 def test_counts_and_clients_are_those_of_real_ones(
