@@ -36,7 +36,11 @@ NOT_OURS = {
 }
 # What these print are lists of names, with values of their own.
 BY_NAME = ("getBrokerConfig", "getNamesrvConfig")
-OURS = {"rebalanceLockMaxLiveTime"}  # a system property with Apache's
+OURS = {
+    "rebalanceLockMaxLiveTime",  # a system property with Apache's
+    # of brokers alone with Apache's, whose name server has no metrics
+    *("metricsExporterType", "metricsPromExporterHost", "metricsPromExporterPort"),
+}
 # Settings whose defaults are better for who has nothing configured.
 BETTER = {
     "enablePropertyFilter",
