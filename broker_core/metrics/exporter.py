@@ -15,7 +15,7 @@ from rocketpy.broker_core.metadata.names import (
     is_retry_topic,
 )
 from rocketpy.broker_core.metrics.exporter_figures import OF_RUNTIME
-from rocketpy.broker_core.metrics.facts import BrokerFacts, TopicLag
+from rocketpy.broker_core.metrics.facts import BrokerFacts, Rate, TopicLag
 from rocketpy.broker_core.metrics.families import GAUGE, Family, Row
 
 _ALL = Sequence[BrokerFacts]
@@ -33,36 +33,28 @@ def _plain(topic: str) -> bool:
     return not (is_retry_topic(topic) or is_dead_letter_topic(topic))
 
 
-def _of_broker(name: str) -> _Rows:
-    """Return rows of a rate of whole brokers, by the name of the statistic."""
+def _rate(name: str, labels: Callable[[BrokerFacts, Rate], tuple[str, ...]]) -> _Rows:
+    """Return rows of a rate, by the name of the statistic."""
 
     def rows(brokers: _ALL) -> Iterator[Row]:
         for broker in brokers:
             for rate in broker.rates:
                 if rate.name == name:
-                    yield (broker.cluster, broker.address, broker.name), rate.per_second
+                    yield labels(broker, rate), rate.per_second
 
     return rows
+
+
+def _of_broker(name: str) -> _Rows:
+    return _rate(name, lambda broker, _: (broker.cluster, broker.address, broker.name))
 
 
 def _of_topic(name: str) -> _Rows:
-    def rows(brokers: _ALL) -> Iterator[Row]:
-        for broker in brokers:
-            for rate in broker.rates:
-                if rate.name == name:
-                    yield (broker.cluster, broker.name, rate.topic), rate.per_second
-
-    return rows
+    return _rate(name, lambda broker, rate: (broker.cluster, broker.name, rate.topic))
 
 
 def _of_group(name: str) -> _Rows:
-    def rows(brokers: _ALL) -> Iterator[Row]:
-        for broker in brokers:
-            for rate in broker.rates:
-                if rate.name == name:
-                    yield (broker.cluster, broker.name, rate.topic, rate.group), rate.per_second
-
-    return rows
+    return _rate(name, lambda broker, rate: (broker.cluster, broker.name, rate.topic, rate.group))
 
 
 def _ends(is_meant: Callable[[str], bool], prefix: str = "") -> _Rows:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker_core.cli.conftest import COMMAND, Run
+from tests.broker_core.cli.test_broker_command import end
 from tests.broker_core.metrics.scraping import Scraped, scrape
 
 import rocketpy
@@ -33,12 +34,6 @@ def started(*arguments: object) -> Iterator[tuple[dict[str, str], subprocess.Pop
             yield json.loads(process.stdout.readline()), process
         finally:
             process.kill()  # if a test failed
-
-
-def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
-    return process.returncode, errors
 
 
 def test_broker_name_server_and_cluster_are_scraped_side_by_side(tmp_path: Path) -> None:

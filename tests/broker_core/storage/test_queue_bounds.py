@@ -22,10 +22,10 @@ def test_a_recent_range_is_new_as_soon_as_somebody_appended(
             assert bounds.recent_range() == (0, count) == bounds.recent_range()
 
 
-def test_a_recent_range_is_asked_for_again_after_a_while(
+def counted_bounds(
     store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.send("t", "x")
+) -> tuple[QueueBounds, list[int]]:
+    """Return a queue, and a list that grows whenever its range is looked up."""
     bounds, asked = QueueBounds(store._store.parts, "t", 0), list[int]()
     ask = bounds.range
 
@@ -34,6 +34,14 @@ def test_a_recent_range_is_asked_for_again_after_a_while(
         return ask()
 
     monkeypatch.setattr(bounds, "range", counted)
+    return bounds, asked
+
+
+def test_a_recent_range_is_asked_for_again_after_a_while(
+    store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.send("t", "x")
+    bounds, asked = counted_bounds(store, monkeypatch)
     for now_s in (100.0, 100.01, 100.02, 101.0, 101.01):
         with monkeypatch.context() as patch:
             patch.setattr("time.monotonic", partial(float, now_s))
@@ -45,14 +53,7 @@ def test_a_noted_range_ends_where_the_queue_does_and_is_looked_up_once(
     store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.send("t", "x")
-    bounds, asked = QueueBounds(store._store.parts, "t", 0), list[int]()
-    ask = bounds.range
-
-    def counted() -> Range:
-        asked.append(1)
-        return ask()
-
-    monkeypatch.setattr(bounds, "range", counted)
+    bounds, asked = counted_bounds(store, monkeypatch)
     for count, now_s in ((1, 100.0), (2, 160.0), (3, 699.0), (4, 701.0)):
         with monkeypatch.context() as patch:
             patch.setattr("time.monotonic", partial(float, now_s))
