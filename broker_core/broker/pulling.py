@@ -22,7 +22,7 @@ from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.net.service import Call, Reply, failure
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.requests.reading import PullMessage
-from rocketpy.broker_core.storage.raw_reading import RawRecords
+from rocketpy.broker_core.storage.raw_reading import RawReader, RawRecords
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
@@ -111,7 +111,7 @@ class Pulling:
         """Answer a pull whose time is over: nothing came."""
         request, call = pull.request, pull.call
         try:
-            low, end = self._range(request)
+            low, end = self._queue(request).recent_range()
         except Exception as cause:
             return self._broker.service.answer(
                 call.connection, call.command, failure(call.command, cause)
@@ -122,7 +122,8 @@ class Pulling:
 
     def find(self, request: PullMessage, offset: int, wanted: WantedMessages) -> Found:
         """Return what a queue has for a pull from an offset on."""
-        low, end = self._range(request)
+        queue = self._queue(request)
+        low, end = queue.recent_range()
         if end == 0 or low == end:
             if offset == end:
                 status = "NO_MESSAGE_IN_QUEUE" if end == 0 else "OFFSET_OVERFLOW_ONE"
@@ -135,10 +136,10 @@ class Pulling:
         if offset > end:
             return Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", end, low, end)
         try:
-            records = self._read(request, offset, end, wanted)
+            records = self._read(queue, request, (offset, end), wanted)
         except CorruptStoreError:
             # Another process may have deleted old files; the range above does not know that yet.
-            low, end = self._broker.store.queue(request.topic, request.queue_id).range()
+            low, end = queue.range()
             if offset >= low:
                 raise
             return Found(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", low, low, end)
@@ -148,14 +149,17 @@ class Pulling:
         code = ResponseCode.PULL_RETRY_IMMEDIATELY
         return Found(code, "NO_MATCHED_MESSAGE", records.next_offset, low, end)
 
-    def _range(self, request: PullMessage) -> tuple[int, int]:
-        return self._broker.store.queue(request.topic, request.queue_id).recent_range()
+    def _queue(self, request: PullMessage) -> RawReader:
+        return self._broker.store.raw_queue(request.topic, request.queue_id)
 
     def _read(
-        self, request: PullMessage, offset: int, end: int, wanted: WantedMessages
+        self,
+        queue: RawReader,
+        request: PullMessage,
+        offsets: tuple[int, int],
+        wanted: WantedMessages,
     ) -> RawRecords:
-        settings = self._broker.settings
-        reader = self._broker.store.raw_queue(request.topic, request.queue_id)
+        settings, (offset, end) = self._broker.settings, offsets
         most = settings.max_transfer_bytes_on_message_in_memory
         most_bytes = min(request.max_msg_bytes or most, most)
         limit = settings.max_transfer_count_on_message_in_memory
@@ -163,10 +167,10 @@ class Pulling:
         if not wanted.is_all:
             end = min(end, offset + _MOST_LOOKED_AT)
         if wanted.sql is not None:
-            return reader.raw_passing(
+            return queue.raw_passing(
                 offset, end, wanted.sql, most_bytes=most_bytes, most_messages=most_messages
             )
-        return reader.raw(
+        return queue.raw(
             offset,
             end,
             most_bytes=most_bytes,

@@ -39,6 +39,8 @@ FOOT_FIELDS: tuple[tuple[str, str], ...] = (  # the end of the header
 )
 STORE_TIMESTAMP_TYPE = ">i8"  # ms
 HEAD_STRUCT = struct.Struct(">iIIiiqqiq")
+# Of the same bytes: size, queue id, queue offset and physical offset.
+WHERE_STRUCT = struct.Struct(">i8xi4xqq")
 FOOT_STRUCT = struct.Struct(">iqi")
 SIZE_AND_MAGIC = struct.Struct(">iI")
 

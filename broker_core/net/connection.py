@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from rocketpy.broker_core.message import NO_HOST, Host
-from rocketpy.broker_core.net.service import Body, Handle
+from rocketpy.broker_core.net.service import Body, Handle, views_of
 from rocketpy.broker_core.protocol.command import (
     ONEWAY,
     RESPONSE,
@@ -140,10 +140,7 @@ class Connection(asyncio.Protocol):
         """Send a command with a body at the end of this turn; nothing if the other side is gone."""
         if self.is_closed:
             return
-        if isinstance(body, (bytes, memoryview)):
-            views: Sequence[bytes | memoryview] = (body,) if len(body) else ()
-        else:
-            views = body
+        views = views_of(body)
         self.write_parts(encode_head(command, sum(map(len, views))), *views)
 
     def add(self, part: bytes) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.protocol.codes import ResponseCode
-from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.command import RemotingCommand, answer_head
 from rocketpy.broker_core.protocol.errors import FrameError, HeaderError
 from rocketpy.broker_core.protocol.requests.request import Answer, Request
 
@@ -173,8 +173,17 @@ class Service:
         """Send an answer, unless nobody waits for it."""
         if reply is None or command.is_oneway:
             return
-        answer = command.answer(reply.code, reply.fields, b"", remark=reply.remark)
-        connection.write(answer, reply.body)
+        views = views_of(reply.body)
+        size = sum(map(len, views))
+        head = answer_head(command, reply.code, reply.fields, size, remark=reply.remark)
+        connection.write_parts(head, *views)
+
+
+def views_of(body: Body) -> Sequence[bytes | memoryview]:
+    """Return the parts of a body; none if it is empty."""
+    if isinstance(body, (bytes, memoryview)):
+        return (body,) if len(body) else ()
+    return body
 
 
 def failure(command: RemotingCommand, cause: BaseException) -> Reply:

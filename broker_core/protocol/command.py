@@ -26,6 +26,11 @@ LANGUAGES = (
 _OTHER = LANGUAGES.index("OTHER")
 _WORD = struct.Struct(">I")  # the kind of the header, and its length in 24 bits
 _LONGEST_HEADER = (1 << 24) - 1
+_FRAME = struct.Struct(">iI")  # the length of a frame, and that word
+_ANSWER = (
+    b'{"code":%%d,%%b"flag":1,"language":"PYTHON","opaque":%%d,%%b'
+    b'"serializeTypeCurrentRPC":"JSON","version":%d}' % VERSION
+)
 _FIXED = struct.Struct(">hBHii")  # code, language, version, opaque, flag
 _TEXT = struct.Struct(">i")
 _NAME = struct.Struct(">H")
@@ -132,9 +137,42 @@ def encode_head(command: RemotingCommand, body_size: int) -> bytes:
     """
     header = _to_json(command) if command.kind == _JSON else _to_binary(command)
     if len(header) > _LONGEST_HEADER:
-        raise FrameError(f"a header of {len(header)} bytes; {_LONGEST_HEADER} are fine")
+        raise _too_long(len(header))
     word = _WORD.pack(command.kind << 24 | len(header))
     return LENGTH.pack(_WORD.size + len(header) + body_size) + word + header
+
+
+def answer_head(
+    request: RemotingCommand,
+    code: int,
+    fields: Mapping[str, str],
+    body_size: int,
+    *,
+    remark: str | None = None,
+) -> bytes:
+    """Return the frame of an answer up to its body: as encode_head() of `request.answer(…)`.
+
+    One is made for nearly every request, so its JSON is put together from bytes.
+
+    Raises:
+        FrameError: the header is too long for a frame.
+    """
+    if request.kind != _JSON:
+        return encode_head(request.answer(code, fields, remark=remark), body_size)
+    header = _ANSWER % (
+        code,
+        b'"extFields":%b,' % orjson.dumps(fields) if fields else b"",
+        request.opaque,
+        b"" if remark is None else b'"remark":%b,' % orjson.dumps(remark),
+    )
+    size = len(header)
+    if size > _LONGEST_HEADER:
+        raise _too_long(size)
+    return _FRAME.pack(_WORD.size + size + body_size, size) + header
+
+
+def _too_long(size: int) -> FrameError:
+    return FrameError(f"a header of {size} bytes; {_LONGEST_HEADER} are fine")
 
 
 # --- JSON -------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from rocketpy.broker_core.protocol.errors import HeaderError
@@ -43,12 +44,16 @@ class Header(WireValue):
         header = cls.__new__(cls)
         # As the constructor, at a third of its price: what is not set here is the class's default.
         values = header.__dict__
-        for field in layout_of(cls):
-            text = fields.get(field.wire_name)
-            if text is not None:
-                values[field.attribute] = field.parse(cls.JAVA, field.wire_name, text)
-            elif field.is_required:
-                raise HeaderError(cls.JAVA, field.wire_name, "is missing")
+        known, required = _form_of(cls)
+        for name, text in fields.items():
+            field = known.get(name)
+            if field is not None:
+                attribute, parse = field
+                values[attribute] = parse(cls.JAVA, name, text)
+        if not required <= values.keys():
+            missing = required - values.keys()
+            name = next(each.wire_name for each in layout_of(cls) if each.attribute in missing)
+            raise HeaderError(cls.JAVA, name, "is missing")
         return header
 
     def encode(self) -> dict[str, str]:
@@ -92,15 +97,20 @@ class FieldLayout(NamedTuple):
     show: Callable[[Any], str]
 
 
-_layouts: dict[type[Header], tuple[FieldLayout, ...]] = {}
-
-
+@cache
 def layout_of(header: type[Header]) -> tuple[FieldLayout, ...]:
     """Return how the fields of a header are written."""
-    known = _layouts.get(header)
-    if known is None:
-        known = _layouts[header] = tuple(_layout(header))
-    return known
+    return tuple(_layout(header))
+
+
+@cache
+def _form_of(
+    header: type[Header],
+) -> tuple[dict[str, tuple[str, Callable[[str, str, str], Any]]], frozenset[str]]:
+    """Return attribute and parser by name on the wire, and the attributes that must be there."""
+    layout = layout_of(header)
+    known = {field.wire_name: (field.attribute, field.parse) for field in layout}
+    return known, frozenset(field.attribute for field in layout if field.is_required)
 
 
 def _layout(header: type[Header]) -> Iterator[FieldLayout]:

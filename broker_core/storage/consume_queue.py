@@ -69,6 +69,16 @@ class ConsumeQueue:
         unit = QueueUnit(*QUEUE_UNIT_STRUCT.unpack(data))
         return unit if unit.size else None
 
+    def few_units(self, start: int, end: int) -> memoryview | bytes:
+        """Return the bytes of a few entries; fewer or none where a file ends before `end`."""
+        files = self.files
+        first = files.start_of(start * QUEUE_UNIT_SIZE)
+        file = files.file(first)
+        if file is None:
+            return b""
+        at = start * QUEUE_UNIT_SIZE - first
+        return file.memory[at : at + (end - start) * QUEUE_UNIT_SIZE]
+
     def units(self, start: int, end: int) -> npt.NDArray[Any]:
         """Return the entries from `start` up to `end` as a structured array (a view if it can)."""
         per_file = self.files.file_size // QUEUE_UNIT_SIZE

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rocketpy.broker_core.codec.dtypes import HEAD
 from rocketpy.broker_core.codec.gather import Ints, joined, rows_at
-from rocketpy.broker_core.codec.layout import HEAD_STRUCT, SIZE_AND_MAGIC
+from rocketpy.broker_core.codec.layout import HEAD_STRUCT, SIZE_AND_MAGIC, WHERE_STRUCT
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.storage.layout import QUEUE_UNIT_SIZE, QUEUE_UNIT_STRUCT, file_name
@@ -102,23 +102,24 @@ class RawReader(QueueReader):
         None if the entries, or the records, are in several files, or not as they should be.
         """
         count = end - start
-        data = self.queue.files.read(start * QUEUE_UNIT_SIZE, count * QUEUE_UNIT_SIZE)
+        queue, log = self.queue, self._parts.log
+        data = queue.few_units(start, end)
         if count <= 0 or len(data) < count * QUEUE_UNIT_SIZE:
             return None
         first, _, _ = QUEUE_UNIT_STRUCT.unpack_from(data)
-        file_start = self._parts.log.files.start_of(first)
-        file = self._parts.log.files.file(file_start)
+        file_start = log.files.start_of(first)
+        file = log.files.file(file_start)
         if file is None:
             return None
         views, memory, offset = list[memoryview](), file.memory, start
-        queue_id, room = self.queue.queue_id, min(file.size, self._parts.log.file_size)
+        queue_id, room = queue.queue_id, min(file.size, log.file_size)
         begin = stop = first - file_start
+        head_at = WHERE_STRUCT.unpack_from
         for physical_offset, size, _ in QUEUE_UNIT_STRUCT.iter_unpack(data):
             at = physical_offset - file_start
             if at < 0 or size < HEAD_STRUCT.size or at + size > room:
                 return None
-            head = HEAD_STRUCT.unpack_from(memory, at)
-            if (head[0], head[3], head[5], head[6]) != (size, queue_id, offset, physical_offset):
+            if head_at(memory, at) != (size, queue_id, offset, physical_offset):
                 return None
             most_bytes -= size
             if most_bytes < 0 and offset > start:

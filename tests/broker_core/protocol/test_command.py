@@ -12,6 +12,7 @@ from rocketpy.broker_core.protocol.command import (
     LANGUAGES,
     HeaderKind,
     RemotingCommand,
+    answer_head,
     decode,
     encode,
     encode_head,
@@ -60,6 +61,26 @@ def test_an_answer_is_in_the_kind_that_was_asked_and_repeats_the_opaque() -> Non
             b"body",
             "fine",
         )
+
+
+@given(
+    code=st.integers(-(1 << 15), (1 << 15) - 1),
+    fields=st.dictionaries(texts, texts, max_size=6),
+    opaque=numbers,
+    remark=st.none() | texts,
+    kind=st.sampled_from(HeaderKind),
+)
+def test_an_answer_put_together_from_bytes_is_the_one_of_its_values(
+    code: int, fields: dict[str, str], opaque: int, remark: str | None, kind: HeaderKind
+) -> None:
+    asked = RemotingCommand(11, opaque=opaque, kind=kind)
+    wanted = encode_head(asked.answer(code, fields, remark=remark), 5)
+    assert answer_head(asked, code, fields, 5, remark=remark) == wanted
+
+
+def test_an_answer_whose_header_is_too_long_is_told() -> None:
+    with pytest.raises(FrameError, match="a header of .* bytes"):
+        answer_head(RemotingCommand(11), 0, {"long": "x" * (1 << 24)}, 0)
 
 
 def test_a_body_need_not_be_copied_into_its_frame() -> None:

@@ -70,6 +70,15 @@ def test_a_range_over_files_is_read(queue: ConsumeQueue) -> None:
     assert queue.units(3, 12)["tag_code"].tolist() == list(range(3, 12))
 
 
+def test_bytes_of_a_few_entries_end_with_their_file(queue: ConsumeQueue) -> None:
+    put(queue, 7)  # a file has five
+    assert bytes(queue.few_units(1, 3)) == b"".join(
+        QUEUE_UNIT_STRUCT.pack(number * 100, 100, number) for number in (1, 2)
+    )
+    assert len(queue.few_units(4, 7)) == QUEUE_UNIT_STRUCT.size
+    assert len(queue.few_units(20, 22)) == 0
+
+
 def test_a_queue_that_does_not_begin_at_zero_is_filled_before(queue: ConsumeQueue) -> None:
     queue.fill_before(13)
     queue.put_packed(13, QUEUE_UNIT_STRUCT.pack(*UNIT))
