@@ -79,7 +79,7 @@ def test_an_answer_put_together_from_bytes_is_the_one_of_its_values(
 
 
 def test_an_answer_whose_header_is_too_long_is_told() -> None:
-    with pytest.raises(FrameError, match="a header of .* bytes"):
+    with pytest.raises(FrameError, match="a header of"):
         answer_head(RemotingCommand(11), 0, {"long": "x" * (1 << 24)}, 0)
 
 
