@@ -27,7 +27,7 @@ class StoreError(RocketPyError):
 
 
 class StoreNotFoundError(StoreError):
-    """Is raised when a store is opened to be read and there is none."""
+    """Is raised when there is no store to be read, or none any more when it is closed."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from collections.abc import Iterable
@@ -18,10 +19,16 @@ from rocketpy.broker_core.embedded.members import Members
 from rocketpy.broker_core.embedded.reading import Reading
 from rocketpy.broker_core.embedded.retrying import Retrying
 from rocketpy.broker_core.embedded.topics import Topics
-from rocketpy.broker_core.errors import MessageRefusedError
+from rocketpy.broker_core.errors import (
+    MessageRefusedError,
+    RocketPyError,
+    StoreNotFoundError,
+)
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.broker_core.storage.verify import Problem
 from rocketpy.broker_core.store_path import store_path
+
+log = logging.getLogger(__name__)
 
 
 def open(
@@ -77,7 +84,7 @@ class Store(Delaying, Reading, Topics, Groups, Members, Retrying):
         super().__init__(store)
         # Runs at garbage collection and at the interpreter's exit, so that a store that nobody
         # closed still stops cleanly.
-        self._finalizer = weakref.finalize(self, store.close)
+        self._finalizer = weakref.finalize(self, _close_forgotten, store)
 
     def __enter__(self) -> Store:
         return self
@@ -95,8 +102,13 @@ class Store(Delaying, Reading, Topics, Groups, Members, Retrying):
         return f"<rocketpy store {self.path} ({mode})>"
 
     def close(self) -> None:
-        """Make everything durable and let go of the store. Closing twice is fine."""
-        self._finalizer()
+        """Make everything durable and let go of the store. Closing twice is fine.
+
+        Raises:
+            StoreNotFoundError: the folder was removed meanwhile.
+        """
+        if self._finalizer.detach() is not None:
+            self._store.close()
 
     def flush(self) -> None:
         """Return when all that was appended is durable."""
@@ -111,3 +123,13 @@ class Store(Delaying, Reading, Topics, Groups, Members, Retrying):
         """Delete files whose retention is over, as the store does by itself; return which."""
         self._require_writable("clean")
         return self._store.clean()
+
+
+def _close_forgotten(store: MessageStore) -> None:
+    """Close a store that nobody closed: there is nobody either to whom an error could go."""
+    try:
+        store.close()
+    except StoreNotFoundError:
+        log.debug("%s was removed before it was closed", store.root)  # temporary folders are
+    except (RocketPyError, OSError) as cause:
+        log.warning("%s was not closed by its program, nor could it be now: %s", store.root, cause)

@@ -335,6 +335,9 @@ class MessageStore(StoreContents):
         """Make all durable; the last of all processes also marks the stop as clean.
 
         If it fails the store is let go all the same, and the next who opens it recovers it.
+
+        Raises:
+            StoreNotFoundError: the folder was removed; nothing is written in its place.
         """
         if self._is_closed:
             return
@@ -346,6 +349,8 @@ class MessageStore(StoreContents):
             self.parts.forget_files()
             return
         try:
+            if not is_store(self.root):
+                raise StoreNotFoundError(self.root)
             with self._writer.owned():
                 self.checkpoint()
                 self._writer.is_closed = True

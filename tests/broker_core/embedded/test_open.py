@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,6 +148,33 @@ def test_a_store_that_nobody_holds_any_more_is_closed(
     del store
     gc.collect()
     assert not (path / "abort").exists()
+
+
+def test_a_store_whose_folder_was_removed_says_so_when_it_is_closed(
+    path: Path, small: rocketpy.StoreConfig
+) -> None:
+    store = rocketpy.open(path, config=small)
+    shutil.rmtree(path)
+    with pytest.raises(StoreNotFoundError):
+        store.close()
+    store.close()  # the second time is fine, as always
+    assert not path.exists()
+
+
+def test_a_store_in_a_removed_folder_is_let_go_in_silence_at_the_end(tmp_path: Path) -> None:
+    program = (
+        "import rocketpy, shutil, sys\n"
+        "store = rocketpy.open(sys.argv[1])\n"
+        "store.create_topic('t', 1)\n"
+        "store.send('t', b'gone')\n"
+        "shutil.rmtree(sys.argv[1])\n"
+    )
+    path = tmp_path / "temporary"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, path], capture_output=True, text=True, check=True
+    )
+    assert ended.stderr == ""
+    assert not path.exists()
 
 
 def test_two_openers_of_one_process_append_in_turn(path: Path, store: rocketpy.Store) -> None:
