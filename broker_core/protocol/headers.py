@@ -12,7 +12,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from rocketpy.broker_core.protocol.errors import HeaderError
@@ -86,6 +85,11 @@ class HeaderForm:
         return written
 
 
+_Parse = Callable[[str, str, str], Any]  # of header, name and text
+# Attribute and parser by the name on the wire, and the attributes that must be there.
+_Form = tuple[dict[str, tuple[str, _Parse]], frozenset[str]]
+
+
 class FieldLayout(NamedTuple):
     """How a field is written."""
 
@@ -93,24 +97,30 @@ class FieldLayout(NamedTuple):
     wire_name: str
     kind: type
     is_required: bool
-    parse: Callable[[str, str, str], Any]  # of header, name and text
+    parse: _Parse
     show: Callable[[Any], str]
 
 
-@cache
+_layouts: dict[type[Header], tuple[FieldLayout, ...]] = {}
+_forms: dict[type[Header], _Form] = {}
+
+
 def layout_of(header: type[Header]) -> tuple[FieldLayout, ...]:
     """Return how the fields of a header are written."""
-    return tuple(_layout(header))
+    known = _layouts.get(header)
+    if known is None:
+        known = _layouts[header] = tuple(_layout(header))
+    return known
 
 
-@cache
-def _form_of(
-    header: type[Header],
-) -> tuple[dict[str, tuple[str, Callable[[str, str, str], Any]]], frozenset[str]]:
-    """Return attribute and parser by name on the wire, and the attributes that must be there."""
-    layout = layout_of(header)
-    known = {field.wire_name: (field.attribute, field.parse) for field in layout}
-    return known, frozenset(field.attribute for field in layout if field.is_required)
+def _form_of(header: type[Header]) -> _Form:
+    known = _forms.get(header)
+    if known is None:
+        layout = layout_of(header)
+        by_name = {field.wire_name: (field.attribute, field.parse) for field in layout}
+        required = frozenset(field.attribute for field in layout if field.is_required)
+        known = _forms[header] = by_name, required
+    return known
 
 
 def _layout(header: type[Header]) -> Iterator[FieldLayout]:
@@ -150,7 +160,7 @@ def _parse_truth(header: str, name: str, text: str) -> bool:
     return text.lower() == "true"  # as Java has it
 
 
-_KINDS: dict[type, tuple[Callable[[str, str, str], Any], Callable[[Any], str]]] = {
+_KINDS: dict[type, tuple[_Parse, Callable[[Any], str]]] = {
     str: (_parse_text, str),
     int: (_parse_whole, str),
     bool: (_parse_truth, lambda value: "true" if value else "false"),
