@@ -5,6 +5,10 @@ check the same ten thousand classes. So only the first compiler runs, and the cl
 archive that `make test` makes once for an environment: `python -m tests.quick_spark` runs what most
 tests do, and the JVM writes its classes at its end.
 
+Spark has its Python processes import PySpark from a zip file in its home, which has no compiled
+modules: the planner of each stream would compile some hundred of them, for a second of CPU. The
+home that tests give it has no such file, so that these processes import what is installed.
+
 The JVM takes an archive only if it was made by the same Java with the same class path; else it
 starts without one, as it does where none was made. Of folders on the class path it takes empty ones
 alone: the one for Spark's settings is, and settings that tests need for all are here.
@@ -12,10 +16,12 @@ alone: the one for Spark's settings is, and settings that tests need for all are
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,7 @@ import rocketpy
 _FOLDER = Path(sys.prefix) / "quick-spark"
 _SETTINGS = _FOLDER / "conf"
 _ARCHIVE = _FOLDER / "classes.jsa"
+_HOME = _FOLDER / "home"
 # The first compiler alone gets 48 MiB for its code, of which one notebook fills 44: then the JVM
 # begins to look for code to throw away. Warnings of archives that do not fit would be printed among
 # what programs print.
@@ -45,12 +52,27 @@ _FEW_ROWS = " ".join(
 def environment() -> Mapping[str, str]:
     """Return the variables by which each Spark that is started starts quickly."""
     _SETTINGS.mkdir(parents=True, exist_ok=True)
+    home = _home_without_zip()
     archive = f" -XX:SharedArchiveFile={_ARCHIVE}" if _ARCHIVE.exists() else ""
     return {
+        **({"SPARK_HOME": str(home)} if home is not None else {}),
         "SPARK_CONF_DIR": str(_SETTINGS),
         "SPARK_LAUNCHER_OPTS": QUICK,
         "SPARK_SUBMIT_OPTS": f"{QUICK} {_FEW_ROWS}{archive}",
     }
+
+
+def _home_without_zip() -> Path | None:
+    """Return a home of Spark that has all but its Python; None where no Spark is installed."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        return None
+    installed = Path(found.origin).parent
+    _HOME.mkdir(parents=True, exist_ok=True)
+    for name in ("bin", "jars", "sbin"):
+        with suppress(FileExistsError):  # another worker was first
+            (_HOME / name).symlink_to(installed / name)
+    return _HOME
 
 
 def _make_archive() -> None:
