@@ -1,22 +1,24 @@
 """The options of reads and writes that go to a cluster, and those that it cannot serve.
 
 Messages are in a store's folder (`path`) or in a cluster (`namesrvAddr`); exactly one of the two is
-given. What only the other one knows is refused by its name, with what to do instead.
+given. What only the other one knows is refused by its name, with what to do instead. The client is
+imported for a cluster alone: it takes sockets and TLS along, which a folder does without.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.client.access import DEFAULT_TIMEOUT_S, ClusterAccess
 from rocketpy.broker_core.client.address import (
     ClusterAddress,
     ClusterAddressError,
     is_cluster_address,
 )
-from rocketpy.broker_core.client.credentials import CredentialsError
-from rocketpy.broker_core.net.errors import TlsError
 from rocketpy.connector.options import Given, OptionError
+
+if TYPE_CHECKING:
+    from rocketpy.broker_core.client.access import ClusterAccess
 
 MOST_PULLED = 4096  # messages of a pull; brokers give what their settings allow
 _DEFAULT_RETRY_S, _LEAST_TIMEOUT_S = 60.0, 0.1
@@ -93,6 +95,8 @@ def _refuse_address(given: Given) -> None:
 
 
 def _cluster(given: Given, address: str) -> ClusterOptions:
+    from rocketpy.broker_core.client.access import DEFAULT_TIMEOUT_S
+
     try:
         servers = ClusterAddress.of_name_servers(address)
     except ClusterAddressError as cause:
@@ -111,6 +115,10 @@ def _cluster(given: Given, address: str) -> ClusterOptions:
 
 def _access(given: Given, servers: ClusterAddress, timeout_s: float) -> ClusterAccess:
     """Return the way in. Options name files: a secret in one would be in plans and logs."""
+    from rocketpy.broker_core.client.access import ClusterAccess
+    from rocketpy.broker_core.client.credentials import CredentialsError
+    from rocketpy.broker_core.net.errors import TlsError
+
     try:
         return ClusterAccess.of_places(
             servers, timeout_s, credentials=given.text("credentials"), tls=given.text("tls")

@@ -1,9 +1,10 @@
-"""A task that reads a cluster imports what it needs: the rest would be most of its first second."""
+"""Plans and tasks import what they need: the rest would be most of their first second."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 _IMPORTED = """
 import sys
@@ -35,3 +36,28 @@ def test_a_task_does_without_the_store_members_and_groups() -> None:
         "rocketpy.connector.cluster.tables",
     }
     assert not heavy & imported
+
+
+_OF_A_FOLDER = """
+import sys
+import rocketpy
+from pyspark_rocketpy import DefaultSource
+
+with rocketpy.open(sys.argv[1]) as store:
+    store.create_topic("orders", 1)
+source = DefaultSource({"path": sys.argv[1], "topic": "orders", "startingoffsets": "earliest"})
+source.streamReader(source.schema()).initialOffset()
+print(*sys.modules)
+"""
+
+
+def test_a_plan_of_a_folder_does_without_the_client_of_clusters(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _OF_A_FOLDER, str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {*done.stdout.split()}
+    assert "rocketpy.connector.store.backend" in imported
+    assert not {"ssl", "rocketpy.broker_core.client.cluster"} & imported
