@@ -97,7 +97,11 @@ class ClusterPlace:
             for body in bodies
         ]
         Producer(self.cluster).send_many(queue.topic, drafts)
-        while self.end(queue) < before + len(bodies):  # Apache's broker shows them a moment later
+        self.wait_for(queue, before + len(bodies))
+
+    def wait_for(self, queue: MessageQueue, end: int) -> None:
+        """Return when a queue has its messages: Apache's broker shows them a moment later."""
+        while self.end(queue) < end:
             time.sleep(0.01)
 
     def end(self, queue: MessageQueue) -> int:

@@ -48,7 +48,9 @@ def test_topics_of_a_namespace_are_read_by_the_names_that_brokers_have(place: Pl
         place.send(queue, "bill-1")
     else:
         with rocketpy.connect(place.options["namesrvAddr"], namespace="shop") as shop:
-            shop.send("bills", "bill-1", select=lambda queues: queues[0])
+            receipt = shop.send("bills", "bill-1", select=lambda queues: queues[0])
+        broker, queue_id = receipt.queue.broker, receipt.queue.queue_id
+        place.wait_for(MessageQueue(queue.topic, broker, queue_id), 1)
     assert texts(batch({**place.options, "topic": "shop%bills"})) == ["bill-1"]
     assert texts(Query({**place.options, "topicPattern": "shop%.*"}).run()) == ["bill-1"]
 
