@@ -1,12 +1,10 @@
-"""The message store: opens, owns and closes the parts, and keeps them durable in the background."""
+"""The message store: opens, owns and closes the parts."""
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +12,8 @@ from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.codec.encoder import EncodedBatch
 from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.errors import (
-    DiskFullError,
     ReadOnlyStoreError,
     StoreClosedError,
-    StoreLockedError,
     StoreNotFoundError,
     TopicNameError,
 )
@@ -48,7 +44,6 @@ from rocketpy.broker_core.storage.existing import adapt, is_store, note_sizes, r
 from rocketpy.broker_core.storage.flush import Flusher
 from rocketpy.broker_core.storage.growth import Listener
 from rocketpy.broker_core.storage.identity import note_identity
-from rocketpy.broker_core.storage.indexing import lags
 from rocketpy.broker_core.storage.layout import ABORT, COMMIT_LOG, CONFIG, OURS
 from rocketpy.broker_core.storage.lock import Openers, forks, lock_of
 from rocketpy.broker_core.storage.parts import StoreParts
@@ -56,15 +51,12 @@ from rocketpy.broker_core.storage.recovery import recover
 from rocketpy.broker_core.storage.retention import delete_expired
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.topic_removal import TopicRemoval
+from rocketpy.broker_core.storage.upkeep import Upkeep
 from rocketpy.broker_core.storage.writer import Writer
 from rocketpy.broker_core.store_path import store_path
 
-log = logging.getLogger(__name__)
-
 _TOPIC_CACHE_S = 1.0
 MOST_QUEUES = 65_536
-_RETENTION_INTERVAL_S = 10  # as Apache's broker looks
-_UPKEEP_LATE_S = 60
 
 
 class MessageStore(StoreContents):
@@ -122,10 +114,9 @@ class MessageStore(StoreContents):
         except BaseException:
             self._lock.leave()
             raise
-        self._kept_at_s, self._warned_at_s = time.monotonic(), 0.0
-        self._stop = threading.Event()
-        self._keeper = threading.Thread(target=self._keep, name="rocketpy-keeper", daemon=True)
-        self._keeper.start()
+        self._upkeep = Upkeep(
+            self.parts, self._writer, self._flusher, checkpoint=self.checkpoint, clean=self.clean
+        )
 
     def _take_up(self, config: StoreConfig) -> None:
         self._open_parts(config)  # one process makes what is missing, the others find it
@@ -243,8 +234,7 @@ class MessageStore(StoreContents):
             self._require_own()
         append = DraftsAppend(drafts)
         self._writer.append(append, lock_timeout_s)
-        if time.monotonic() - self._kept_at_s > _UPKEEP_LATE_S:
-            self._tell_of_late_upkeep()
+        self._upkeep.warn_if_late()
         if self._sync_flush:
             self._flusher.flush_to(append.end)
         return append.placed
@@ -252,7 +242,7 @@ class MessageStore(StoreContents):
     def append(self, batch: EncodedBatch) -> Placed:
         """Store a batch; durable only after acknowledge()."""
         self._require_own()
-        self._tell_of_late_upkeep()
+        self._upkeep.warn_if_late()
         append = BatchAppend(batch)
         self._writer.append(append)
         return append.placed
@@ -342,8 +332,7 @@ class MessageStore(StoreContents):
         if self._is_closed:
             return
         if not self.read_only and self._forks == forks():
-            self._stop.set()
-            self._keeper.join(timeout=30)
+            self._upkeep.stop()
         self._is_closed = True
         if self.read_only or self._forks != forks():
             self.parts.forget_files()
@@ -361,45 +350,3 @@ class MessageStore(StoreContents):
             self._lock.leave()
             self.parts.log.files.discard_ready()
             self.parts.forget_files()
-
-    def _tell_of_late_upkeep(self) -> None:
-        """Warn, once a minute, if nobody syncs what is sent."""
-        now_s = time.monotonic()
-        if now_s - self._kept_at_s > _UPKEEP_LATE_S and now_s >= self._warned_at_s + _UPKEEP_LATE_S:
-            self._warned_at_s = now_s
-            what = "upkeep stands still; what is sent is not made durable by itself"
-            log.warning("%s, for %.0f s: %s", self.root, now_s - self._kept_at_s, what)
-
-    def _keep(self) -> None:
-        """Every half second sync the log and index what was sent; the rest now and then."""
-        config = self.parts.config
-        checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
-        retention_due = time.monotonic() + _RETENTION_INTERVAL_S
-        checkpointed = self.parts.tail.glimpse()
-        while not self._stop.wait(config.flush_interval_ms / 1000):
-            try:
-                state = self.parts.tail.glimpse()
-                if state is not None:
-                    self._flusher.flush_to(state.end)
-                    if lags(self.parts, state):
-                        self._writer.catch_up()
-                    self.parts.let_go()  # sends write through mappings, and pulls read them
-                    if self._writer.has_written_last(state):
-                        with suppress(DiskFullError):  # the append that needs the file tells it
-                            self.parts.log.make_next_ready(state.end)
-                if self.parts.queues.removed():
-                    self._writer.checked_ends()
-                if time.monotonic() >= checkpoint_due:
-                    if state != checkpointed:
-                        checkpointed = self.checkpoint()
-                    else:
-                        self._writer.checked_ends()
-                    checkpoint_due = time.monotonic() + config.checkpoint_interval_ms / 1000
-                if time.monotonic() >= retention_due:
-                    self.clean()
-                    retention_due = time.monotonic() + _RETENTION_INTERVAL_S
-                self._kept_at_s = time.monotonic()
-            except StoreLockedError as cause:
-                log.warning("upkeep waits: %s", cause)
-            except Exception:
-                log.exception("%s: upkeep failed, trying again", self.root)

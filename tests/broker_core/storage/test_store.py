@@ -174,8 +174,8 @@ def test_names_that_are_no_topics_are_not_remembered(store: rocketpy.Store) -> N
 def test_upkeep_that_stands_still_is_told(
     store: rocketpy.Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store._store._kept_at_s -= 1000
+    store._store._upkeep._done_at_s -= 1000
     for _ in range(3):
         store.send("t", b"x")
-        store._store._kept_at_s -= 1000
+        store._store._upkeep._done_at_s -= 1000
     assert caplog.text.count("upkeep stands still") == 1
