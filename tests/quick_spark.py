@@ -53,13 +53,17 @@ def environment() -> Mapping[str, str]:
     """Return the variables by which each Spark that is started starts quickly."""
     _SETTINGS.mkdir(parents=True, exist_ok=True)
     home = _home_without_zip()
-    archive = f" -XX:SharedArchiveFile={_ARCHIVE}" if _ARCHIVE.exists() else ""
     return {
         **({"SPARK_HOME": str(home)} if home is not None else {}),
         "SPARK_CONF_DIR": str(_SETTINGS),
         "SPARK_LAUNCHER_OPTS": QUICK,
-        "SPARK_SUBMIT_OPTS": f"{QUICK} {_FEW_ROWS}{archive}",
+        "SPARK_SUBMIT_OPTS": f"{jvm_options()} {_FEW_ROWS}",
     }
+
+
+def jvm_options() -> str:
+    """Return the options by which any JVM of Spark's starts quickly: executors and masters too."""
+    return f"{QUICK} -XX:SharedArchiveFile={_ARCHIVE}" if _ARCHIVE.exists() else QUICK
 
 
 def _home_without_zip() -> Path | None:

@@ -27,7 +27,7 @@ def session(master: str) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": quick_spark.QUICK,
+        "spark.executor.extraJavaOptions": quick_spark.jvm_options(),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # both workers, from the first task
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
         "spark.cores.max": "2",

@@ -115,13 +115,16 @@ class Cluster:
 
 def _environment() -> dict[str, str]:
     """Nothing listens beyond this machine; Python workers are this Python."""
-    return os.environ | {
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_DAEMON_JAVA_OPTS": quick_spark.QUICK,
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_HOME": str(_SPARK_HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    return (
+        {"SPARK_HOME": str(_SPARK_HOME)}
+        | os.environ
+        | {
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_DAEMON_JAVA_OPTS": quick_spark.jvm_options(),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+    )
 
 
 def _free_port() -> int:

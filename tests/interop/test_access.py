@@ -295,7 +295,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("version", [VERSION_4, VERSION])
+@pytest.mark.parametrize("version", [pytest.param(VERSION_4, marks=pytest.mark.further), VERSION])
 def test_apaches_hook_signs_as_we_do(version: str, tmp_path: Path) -> None:
     installation = install_4() if version == VERSION_4 else install()
     secret = "s3cret-ü"

@@ -25,12 +25,14 @@ MOST_NOT_RUN = 4
 BLOCKS = [block for page in pages() for block in blocks_of(page)]
 RUNNABLE = [page for page in pages() if program_of(page)]
 FIRST = {"README.md", "docs/quick-start.md"}
+LONG = {"docs/command-line.md"}  # test_command_line.py runs each command as well
 
 
 def is_further(page: Path) -> bool:
-    """Whether it starts Spark and is none of the first: what it does is tested elsewhere, too."""
+    """Whether it is long, and what it does is tested elsewhere, too."""
     words = [block.text for block in program_of(page)]
-    return name_of(page) not in FIRST and any("spark" in each or " job " in each for each in words)
+    is_long = name_of(page) in LONG or any("spark" in each or " job " in each for each in words)
+    return is_long and name_of(page) not in FIRST
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rocketpy
+from rocketpy.broker_core.config import StoreConfig
 from rocketpy.broker_core.storage.disk import Disk
 from rocketpy.broker_core.storage.identity import (
     OtherStoreError,
@@ -18,9 +19,12 @@ from rocketpy.broker_core.storage.identity import (
 )
 from rocketpy.broker_core.storage.layout import IDENTITY
 
+# A copy of the usual files, which are sparse, would be of more than a gigabyte.
+SMALL = StoreConfig(commit_log_file_size=1 << 16, index_slots=100, index_entries=400)
+
 
 def make(path: Path, *bodies: str, with_id: bool = True) -> Path:
-    with rocketpy.open(path) as store:
+    with rocketpy.open(path, config=SMALL) as store:
         store.create_topic("t")
         for body in bodies:
             store.send("t", body)

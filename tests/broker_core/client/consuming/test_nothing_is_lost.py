@@ -29,7 +29,7 @@ def position(consumer: PushConsumer) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.further)])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_every_message_is_done_whatever_happens(
     servers: LocalBroker, seed: int, ordered: bool, monkeypatch: pytest.MonkeyPatch
