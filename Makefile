@@ -19,10 +19,10 @@ WORKERS ?= 3
 # what it compiles, and each would do it anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test further check unit docs bench soak clean java
+.PHONY: help demo test further check unit docs bench bench-check soak clean java
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(FULL) java ## Set everything up and run the demo
 	$(python) examples/demo.py
@@ -51,6 +51,9 @@ unit: $(CORE) ## Run the quick tests: no Spark, no Java
 
 bench: $(FULL) java ## Measure, side by side with what one would use instead
 	$(python) bench/run.py
+
+bench-check: $(FULL) java ## Fail if a ratio to Kafka's connector is a quarter worse than noted
+	$(python) bench/check.py
 
 soak: $(FULL) java ## Run the soak tests, and the crash and property tests many times over
 	ROCKETPY_SOAK=1 $(python) -m pytest -m "soak or crash" --timeout 3600 $(ARGS)

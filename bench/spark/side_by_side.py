@@ -38,13 +38,18 @@ SECTIONS: dict[str, Callable[[Workbench], list[Line]]] = {
 
 
 def measure(
-    console: Console, *, rows: int, sections: Sequence[str], json: Path | None
+    console: Console,
+    *,
+    rows: int,
+    sections: Sequence[str],
+    json: Path | None,
+    rounds: Rounds = ROUNDS,
 ) -> list[Figure]:
     """Run the sections, show their lines and return the aims."""
     # Ended by a signal, too, the bench has to stop the broker that it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     lines: list[Line] = []
-    with workbench(rows, ROUNDS, delta="backfill" in sections) as bench:
+    with workbench(rows, rounds, delta="backfill" in sections) as bench:
         for section in sections:
             console.print(f"measuring: {section}")
             lines += SECTIONS[section](bench)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from measure import Figure
 
 from wire.cells import Cell
-from wire.sides import APACHE, OURS
+from wire.sides import APACHE, FLOOR, OURS
 
 AIMS = {
     "send, 1 thread": 2.0,
@@ -25,6 +25,7 @@ HEADINGS = (
     "rocketpy",
     "times",
     "aim",
+    "floor, times",
     "broker CPU a request, µs",
     "messages a request",
     "p50 / p99, ms",
@@ -53,7 +54,11 @@ def _aim(cell: Cell) -> str:
 
 
 def _times(cell: Cell) -> float:
-    return cell.best(OURS).messages_per_s / cell.best(APACHE).messages_per_s
+    return _times_of(cell, OURS)
+
+
+def _times_of(cell: Cell, side: str) -> float:
+    return cell.best(side).messages_per_s / cell.best(APACHE).messages_per_s
 
 
 def _cells(cell: Cell) -> tuple[str, ...]:
@@ -65,6 +70,7 @@ def _cells(cell: Cell) -> tuple[str, ...]:
         *(f"{run.messages_per_s:,.0f}" for run in sides),
         f"{_times(cell):.2f}",
         _aim(cell),
+        f"{_times_of(cell, FLOOR):.2f}" if FLOOR in cell.runs else "",
         "; ".join(f"{cell.least_us(side):.0f}" for side in (APACHE, OURS)),
         "; ".join(f"{run.messages_a_request:.0f}" for run in sides),
         "; ".join(late) if cell.task == "send" else "",

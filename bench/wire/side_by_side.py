@@ -16,7 +16,7 @@ from rich.console import Console
 from wire import report, start_up
 from wire.cells import FULL, QUICK, Cell, Effort, measured, pull_cells, send_cells
 from wire.load_client import LoadClient, java_client
-from wire.sides import APACHE, OURS, Side, running_sides
+from wire.sides import APACHE, OURS, Side, running_floor, running_sides
 
 KIB_PER_MIB = 1024
 
@@ -31,7 +31,8 @@ def measure(console: Console, *, quick: bool) -> list[Figure]:
         with running_sides(folder, heap=effort.heap) as sides, java_client(folder) as client:
             pulled = _pulled(console, client, sides, effort)
             memory = [(side, _memory_mib(side.pid)) for side in sides]
-            cells = [*_sent(console, client, sides, effort), *pulled]
+            with running_floor(folder) as floor:
+                cells = [*_sent(console, client, [*sides, floor], effort), *pulled]
     finally:
         shutil.rmtree(folder)
     figures = [*report.figures(cells), *_of_memory(memory, effort), *_of_starts(sides, effort)]

@@ -1,11 +1,13 @@
-"""The two sides: Apache's name server and broker 5.5.0, and ours, each a process of its own.
+"""The sides: Apache's name server and broker 5.5.0, and ours, each a process of its own.
 
 Both have their default settings and empty stores on the same disk. Apache's broker has the JVM
 options of its own start script as far as they matter here: both compilers, G1, a heap of its own.
+The floor is a third side, for sends alone.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from tests.interop.registration import UPDATE_BROKER_CONFIG, register, request
 
 # After those of the tests, which are for short lives, and winning over them.
 WARM_JVM = ("-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC")
-APACHE, OURS = "Apache", "rocketpy"
+APACHE, OURS, FLOOR = "Apache", "rocketpy", "floor"
 # What rocketpy's broker gives at once by default, or more than is asked for.
 RAISED_LIMITS = b"""\
 maxTransferCountOnMessageInMemory=4096
@@ -72,6 +74,14 @@ def _ours(folder: Path) -> Iterator[Side]:
         }
         with broker_process.broker(settings, log=folder / "broker.log") as broker:
             yield Side(OURS, name_server.address, (LOOPBACK, port), broker.pid, broker.ready_s)
+
+
+@contextmanager
+def running_floor(folder: Path) -> Iterator[Side]:
+    """Start what answers sends without storing them; stop it when the block ends."""
+    command = [sys.executable, str(Path(__file__).parent / "floor.py")]
+    with broker_process.ServerProcess(command, log=folder / "floor.log") as floor:
+        yield Side(FLOOR, floor.address, ("", 0), floor.pid, floor.ready_s)
 
 
 @contextmanager
