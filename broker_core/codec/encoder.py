@@ -1,14 +1,15 @@
 """The vectorised encoder: columns of messages to one run of records.
 
-Header columns are built in one structured array. When the appender has added what only it knows
-(queue offset, physical offset, store time), Arrow lays header, body, topic, properties and record
-check sum side by side; the data buffer of that join *is* the run of records.
+Header columns are built in one structured array. Arrow lays header, body, topic, properties and
+record check sum side by side; the data buffer of that join *is* the run of records. It has zeros
+where only the appender knows what comes there (queue offset, physical offset, store time): these
+are filled in later, and change a check sum by what is written over the zeros alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.crc import (
+    DIGITS_AT,
+    EMPTY_CHECKSUM,
     Crcs,
-    checksum_properties,
+    changed_crcs,
+    checksum_digits,
     joined_crcs,
-    row_crcs,
+    shortened_crcs,
     value_crcs,
 )
-from rocketpy.broker_core.codec.dtypes import HEADER_V4
-from rocketpy.broker_core.codec.gather import Bytes, Ints, fixed_width
+from rocketpy.broker_core.codec.dtypes import HEADER_V4, STORE_TIMESTAMP
+from rocketpy.broker_core.codec.gather import Bytes, Ints, fixed_width, put_at, rows_at
 from rocketpy.broker_core.codec.layout import (
     CHECKSUM_SIZE,
     MAGIC_V1,
@@ -35,8 +39,11 @@ from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.message import Host
 
 _EMPTY = pa.scalar(b"", pa.binary())
+_NO_DIGITS = pa.scalar(EMPTY_CHECKSUM, pa.binary())
 _POSITIVE = 0x7FFFFFFF
-_WIDEST_ROW = 255  # the widest that row_crcs takes
+# What the log decides: two fields that are side by side, and one that follows the born host.
+_OFFSETS = np.dtype([(name, HEADER_V4[name]) for name in ("queue_offset", "physical_offset")])
+_OFFSETS_AT = HEADER_V4.fields["queue_offset"][1] if HEADER_V4.fields else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,52 +68,45 @@ class MessageColumns:
 
 
 class RecordRun:
-    """Records back to back: their sizes first, and once they are placed in a log, `data`."""
+    """Records back to back: whole, but for zeros that place() writes over.
 
-    data: Bytes
+    `header` is the type of their headers. `crcs` are those of each record up to its check sum, with
+    these zeros; None if records have no check sums.
+    """
 
     def __init__(
-        self,
-        headers: npt.NDArray[np.void],
-        rest: list[pa.Array | pa.Scalar],
-        rest_crcs: Crcs | None,
+        self, data: Bytes, sizes: Ints, header: np.dtype[np.void], crcs: Crcs | None
     ) -> None:
-        self.sizes = headers["total_size"].astype(np.int64)
-        self.starts = np.cumsum(self.sizes) - self.sizes
-        self.headers, self.rest_crcs = headers, rest_crcs
-        self._rest = rest
-
-    @classmethod
-    def of_parts(
-        cls, headers: npt.NDArray[np.void], rest: Bytes, rest_crcs: Crcs | None
-    ) -> RecordRun:
-        """Return the run that has these parts: one that was staged and read again."""
-        checksum = CHECKSUM_SIZE if rest_crcs is not None else 0
-        ends = np.cumsum(headers["total_size"] - (headers.itemsize + checksum), dtype=np.int32)
-        bounds = pa.py_buffer(np.concatenate([np.zeros(1, np.int32), ends]))
-        buffers = [None, bounds, pa.py_buffer(rest)]
-        return cls(headers, [pa.Array.from_buffers(pa.binary(), len(headers), buffers)], rest_crcs)
-
-    def rest(self) -> Bytes:
-        """Return what lies between header and check sum, of all records back to back."""
-        joined = pc.binary_join_element_wise(*self._rest, _EMPTY)
-        return np.frombuffer(joined.buffers()[2] or b"", np.uint8)
+        self.data, self.sizes, self.header, self.crcs = data, sizes, header, crcs
+        self.starts = np.cumsum(sizes) - sizes
 
     def __len__(self) -> int:
         return len(self.sizes)
 
+    @property
+    def headers(self) -> npt.NDArray[Any]:
+        """The headers, copied."""
+        return rows_at(self.data, self.starts, self.header)
+
     def place(self, queue_offsets: Ints, physical_offsets: Ints, store_timestamp_ms: int) -> None:
         """Fill in what the log decides and the record check sums: make the records whole."""
-        self.headers["queue_offset"] = queue_offsets
-        self.headers["physical_offset"] = physical_offsets
-        self.headers["store_timestamp"] = store_timestamp_ms
-        parts = [fixed_width(self.headers), *self._rest]
-        if self.rest_crcs is not None:
-            rest_lengths = self.sizes - self.headers.itemsize - CHECKSUM_SIZE
-            crcs = joined_crcs(row_crcs(self.headers), self.rest_crcs, rest_lengths)
-            parts.append(fixed_width(checksum_properties(crcs)))
-        joined = pc.binary_join_element_wise(*parts, _EMPTY)
-        self.data = np.frombuffer(joined.buffers()[2] or b"", np.uint8)
+        offsets = np.empty(len(self), _OFFSETS)
+        offsets["queue_offset"] = queue_offsets
+        offsets["physical_offset"] = physical_offsets
+        stored = np.array([store_timestamp_ms], STORE_TIMESTAMP)
+        assert self.header.fields is not None
+        stored_at = self.header.fields["store_timestamp"][1]
+        # As plain types: numpy copies rows of a structured one field by field.
+        put_at(self.data, self.starts + _OFFSETS_AT, offsets.view(f"V{offsets.itemsize}"))
+        put_at(self.data, self.starts + stored_at, stored.view(f"V{stored.itemsize}"))
+        if self.crcs is None:
+            return
+        size = self.header.itemsize
+        changes = changed_crcs(offsets, size - _OFFSETS_AT - offsets.itemsize)
+        changes ^= changed_crcs(stored, size - stored_at - stored.itemsize)
+        crcs = joined_crcs(changes, self.crcs, self.sizes - (size + CHECKSUM_SIZE))
+        digits_at = self.starts + (self.sizes - (CHECKSUM_SIZE - DIGITS_AT))
+        put_at(self.data, digits_at, checksum_digits(crcs))
 
 
 class EncodedBatch(NamedTuple):
@@ -131,9 +131,8 @@ def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
     Raises:
         MessageRefusedError: the properties of a message do not fit into a record.
     """
-    body_crcs = value_crcs(columns.bodies)
     headers = np.zeros(len(columns), HEADER_V4)
-    headers["body_crc"] = body_crcs & _POSITIVE
+    headers["body_crc"] = value_crcs(columns.bodies) & _POSITIVE
     headers["queue_id"] = columns.queue_ids
     headers["flag"] = columns.flags
     headers["sys_flag"] = columns.sys_flag
@@ -142,7 +141,7 @@ def encode(columns: MessageColumns, *, checksum: bool) -> RecordRun:
     headers["store_host"] = np.void(columns.store_host.packed())
     headers["body_length"] = _lengths(columns.bodies)
     texts = RecordTexts(columns.topic, columns.bodies, columns.properties)
-    return lay_out(headers, texts, body_crcs, checksum=checksum)
+    return lay_out(headers, texts, checksum=checksum)
 
 
 class RecordTexts(NamedTuple):
@@ -153,9 +152,7 @@ class RecordTexts(NamedTuple):
     properties: pa.Array
 
 
-def lay_out(
-    headers: npt.NDArray[np.void], texts: RecordTexts, body_crcs: Crcs, *, checksum: bool
-) -> RecordRun:
+def lay_out(headers: npt.NDArray[np.void], texts: RecordTexts, *, checksum: bool) -> RecordRun:
     """Return the records of headers that lack only size and magic number, not yet placed.
 
     Raises:
@@ -171,27 +168,20 @@ def lay_out(
         )
     is_v1 = len(topic) <= MAX_TOPIC_V1
     topic = len(topic).to_bytes(1 if is_v1 else 2, "big") + topic
+    sizes = headers.itemsize + headers["body_length"] + len(topic) + 2 + properties_lengths
     headers["magic"] = MAGIC_V1 if is_v1 else MAGIC_V2
-    headers["total_size"] = (
-        headers.itemsize + headers["body_length"] + len(topic) + 2 + properties_lengths
-    )
+    headers["total_size"] = sizes
+    for decided_by_log in ("queue_offset", "physical_offset", "store_timestamp"):
+        headers[decided_by_log] = 0  # copies have those of their originals
     between = np.empty(len(headers), [("topic", f"V{len(topic)}"), ("properties_length", ">u2")])
     between["topic"] = np.void(topic)
     between["properties_length"] = properties_lengths
-    rest = [bodies, fixed_width(between), properties]
-    if not checksum:
-        return RecordRun(headers, rest, None)
-    crcs = joined_crcs(body_crcs, _between_crcs(between), np.full(len(headers), between.itemsize))
-    properties_lengths -= CHECKSUM_SIZE
-    crcs = joined_crcs(crcs, value_crcs(properties), properties_lengths)
-    return RecordRun(headers, rest, crcs)
-
-
-def _between_crcs(between: npt.NDArray[np.void]) -> Crcs:
-    """Return the CRCs of topic and properties length; a topic of version 2 may be long."""
-    if between.itemsize <= _WIDEST_ROW:
-        return row_crcs(between)
-    return value_crcs(fixed_width(between))
+    parts = [fixed_width(headers), bodies, fixed_width(between), properties]
+    parts += [_NO_DIGITS] if checksum else []
+    records = pc.binary_join_element_wise(*parts, _EMPTY)
+    crcs = shortened_crcs(value_crcs(records), EMPTY_CHECKSUM) if checksum else None
+    data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
+    return RecordRun(data, sizes.astype(np.int64), headers.dtype, crcs)
 
 
 def _lengths(column: pa.Array) -> Ints:

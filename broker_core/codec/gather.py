@@ -54,6 +54,13 @@ def rows_at(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]
     return np.ndarray((last + 1,), plain, buffer=data, strides=(1,))[starts].view(dtype)
 
 
+def put_at(data: Bytes, starts: Ints, values: npt.NDArray[Any]) -> None:
+    """Write one value, or the same value, to each byte position; all must lie inside the buffer."""
+    last = data.size - values.itemsize
+    if len(starts):
+        np.ndarray((last + 1,), values.dtype, buffer=data, strides=(1,))[starts] = values
+
+
 def pieces(data: bytes | bytearray, starts: Ints, lengths: Ints) -> list[Any]:
     """Return the slices as bytes, or something like it, each for itself: for calls in Python."""
     count = len(starts)

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
-from rocketpy.broker_core.codec.crc import value_crcs
 from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordTexts, lay_out
 from rocketpy.broker_core.codec.gather import Ints, rows_at, slices
@@ -112,7 +111,7 @@ class Restoring:
         headers["prepared_transaction_offset"] = 0  # as ScheduleMessageService leaves it
         bodies = slices(block.data, block.body_at[rows], block.body_lengths[rows])
         texts = RecordTexts(topic.encode(), bodies, self._properties(block, rows))
-        run = lay_out(headers, texts, value_crcs(bodies), checksum=self.config.record_checksum)
+        run = lay_out(headers, texts, checksum=self.config.record_checksum)
         picked, properties = pa.array(rows), block.properties
         named = {name: properties.get(name).take(picked) for name in (UNIQ_KEY, KEYS, TAGS)}
         return admitted_batch(topic, run, queue_ids, named)

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rocketpy.broker_core.codec.block import RecordBlock
-from rocketpy.broker_core.codec.crc import value_crcs
 from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordTexts, lay_out
 from rocketpy.broker_core.codec.gather import Ints, rows_at
@@ -52,7 +51,7 @@ def copied(
         headers = _headers(part, queue_ids[rows], reconsume_times[rows], config)
         bodies = part.stored_bodies
         texts = RecordTexts(topic.encode(), bodies, properties.slice(rows[0], len(rows)))
-        run = lay_out(headers, texts, value_crcs(bodies), checksum=config.record_checksum)
+        run = lay_out(headers, texts, checksum=config.record_checksum)
         named = {name: part.properties.get(name) for name in (UNIQ_KEY, KEYS, TAGS)}
         delays = None if delays_ms is None else delays_ms[rows]
         yield admitted_batch(topic, run, queue_ids[rows], named, delays)

@@ -257,7 +257,8 @@ class BatchAppend:
         refuse_larger_rows(run.sizes, log.largest_record)
         ids = np.unique(queue_ids).tolist()
         self.starts = {(topic, each): start_of((topic, each)) for each in ids}
-        queue_offsets = number_rows(queue_ids, {each: self.starts[topic, each] for each in ids})
+        starts = {each: self.starts[topic, each] for each in ids}
+        queue_offsets = offsets_from(starts, queue_ids, number_rows(queue_ids))
         physical_offsets, pieces = log.place(run.sizes, end)
         run.place(queue_offsets, physical_offsets, stored_ms)
         self.placed = Placed(queue_offsets, physical_offsets, stored_ms)
@@ -319,13 +320,22 @@ def last_of_each(
     }
 
 
-def number_rows(queue_ids: npt.NDArray[np.int32], ends: Mapping[int, int]) -> Ints:
-    """Return the queue offset of each row: its queue's end, and on from there in row order."""
+def number_rows(queue_ids: npt.NDArray[np.int32]) -> Ints:
+    """Return the number of each row among those of its queue, in row order, from 0 on."""
     order = stable_order(queue_ids)
     sorted_ids = queue_ids[order]
     firsts = np.flatnonzero(np.diff(sorted_ids, prepend=sorted_ids[:1] - 1))
     counts = np.diff(np.append(firsts, len(order)))
-    bases = np.array([ends[int(sorted_ids[first])] for first in firsts], np.int64)
     numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order)) - np.repeat(firsts, counts) + np.repeat(bases, counts)
+    numbers[order] = np.arange(len(order)) - np.repeat(firsts, counts)
     return numbers
+
+
+def offsets_from(
+    starts: Mapping[int, int], queue_ids: npt.NDArray[np.int32], numbers: Ints
+) -> Ints:
+    """Return queue offsets: the numbers, counted from where each queue starts."""
+    firsts = np.zeros(max(starts) + 1, np.int64)
+    firsts[list(starts)] = list(starts.values())
+    offsets: Ints = firsts[queue_ids] + numbers
+    return offsets

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TypeGuard
 
 import numpy as np
@@ -124,6 +124,9 @@ class Dispatch:
         }
 
 
+_COLUMNS = {each.name for each in fields(Dispatch)} - {"topic"}
+
+
 def index_columns(found: Sequence[Dispatch], index_from: int = 0) -> tuple[Ints, Ints, Ints]:
     """Return the columns of the index entries of records that follow each other in the log.
 
@@ -136,6 +139,27 @@ def index_columns(found: Sequence[Dispatch], index_from: int = 0) -> tuple[Ints,
     merged = [np.concatenate(column) for column in zip(*columns, strict=True)]
     order = np.argsort(merged[1], kind="stable")
     return merged[0][order], merged[1][order], merged[2][order]
+
+
+def merged(found: Sequence[Dispatch]) -> list[Dispatch]:
+    """Return dispatches as one for each topic, with its messages in the order given."""
+    topics = dict.fromkeys(dispatch.topic for dispatch in found)
+    if len(topics) == len(found):
+        return list(found)
+    return [_merged_of([each for each in found if each.topic == topic]) for topic in topics]
+
+
+def _merged_of(found: list[Dispatch]) -> Dispatch:
+    """Return some dispatches of one topic as one."""
+    firsts = np.cumsum([0, *(len(each.sizes) for each in found)])[:-1]
+    columns = {
+        name: np.concatenate([getattr(each, name) for each in found])
+        for name in _COLUMNS - {"index_rows"}
+    }
+    index_rows = np.concatenate(
+        [each.index_rows + first for each, first in zip(found, firsts, strict=True)]
+    )
+    return Dispatch(topic=found[0].topic, index_rows=index_rows, **columns)
 
 
 def stable_order(queue_ids: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:

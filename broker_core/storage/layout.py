@@ -127,14 +127,21 @@ STAGED_FIELDS: tuple[str, ...] = (
     "queues",  # how many the topic has, or is to get
     "rows",
     "index_rows",
-    "rest_size",
+    "records_size",
     "form",  # 1: records end in a check sum; and which hosts are IPv6, as in sysFlag
 )
 STAGED_STRUCT = struct.Struct("<8sqqqqqqq")
-STAGED_MAGIC = b"RPYSTAG1"
+STAGED_MAGIC = b"RPYSTAG2"
+STAGED_FORMER_MAGIC = b"RPYSTAG1"  # headers and the rest of records lay apart
 STAGED_CHECKED_AT = 16  # where the bytes begin that the check covers
 STAGED_ROW = np.dtype(
-    [("size", "<i4"), ("queue_id", "<i4"), ("tag_code", "<i8"), ("rest_crc", "<u4")]
+    [
+        ("tag_code", "<i8"),
+        ("size", "<i4"),
+        ("queue_id", "<i4"),
+        ("number", "<i4"),  # among the records of its queue in the chunk
+        ("crc", "<u4"),  # of the record as it is staged, without its check sum
+    ]
 )
 STAGED_INDEX = np.dtype([("row", "<i4"), ("key_hash", "<i4")])
 

@@ -252,8 +252,9 @@ class MessageStore(StoreContents):
 
         Topics that are missing are made, with as many queues as the staged records ask for.
         """
+        topics = staged_topics(batch.files)  # this, and all that needs no lock, comes before it
         with self.locked():
-            for topic, queues in staged_topics(batch.files).items():
+            for topic, queues in topics.items():
                 self.create_topic(topic, queues)
             return BatchCommit(batch, self.parts, self._writer, self.clock).run()
 

@@ -214,7 +214,8 @@ def test_the_staged_chunk_is_documented() -> None:
     assert documented("Staged chunk") == struct_fields(layout.STAGED_STRUCT.format, names)
     assert f"`{layout.STAGED_MAGIC.decode()}`" in text
     assert f"from byte {layout.STAGED_CHECKED_AT} on" in text
-    assert [field.size for field in coded(layout.STAGED_ROW)] == [4, 4, 8, 4]
+    assert f"`{layout.STAGED_FORMER_MAGIC.decode()}`" in text
+    assert [field.size for field in coded(layout.STAGED_ROW)] == [8, 4, 4, 4, 4]
     assert [field.size for field in coded(layout.STAGED_INDEX)] == [4, 4]
 
 

@@ -9,8 +9,9 @@ so the memory this needs does not grow with the batch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +19,9 @@ import numpy as np
 from rocketpy.broker_core.clock import Clock
 from rocketpy.broker_core.codec.crc32 import crc32
 from rocketpy.broker_core.codec.encoder import RecordRun
-from rocketpy.broker_core.codec.gather import Ints
 from rocketpy.broker_core.codec.layout import SIZE_AND_MAGIC
 from rocketpy.broker_core.errors import StoreError
-from rocketpy.broker_core.storage.appends import (
-    last_of_each,
-    number_rows,
-    pieces_of,
-    refuse_larger_rows,
-)
+from rocketpy.broker_core.storage.appends import pieces_of
 from rocketpy.broker_core.storage.batches.intent import announce, settle_batch, settle_intent
 from rocketpy.broker_core.storage.batches.ledger import (
     Ledger,
@@ -35,17 +30,21 @@ from rocketpy.broker_core.storage.batches.ledger import (
     read_ledger,
     write_ledger,
 )
-from rocketpy.broker_core.storage.batches.staging import StagedChunk, staged_chunks
-from rocketpy.broker_core.storage.dispatch import Dispatch
+from rocketpy.broker_core.storage.batches.placing import ChunkPlaces, Placing
+from rocketpy.broker_core.storage.batches.staging import ChunkBuffer, StagedChunk, staged_chunks
+from rocketpy.broker_core.storage.dispatch import Dispatch, merged
 from rocketpy.broker_core.storage.indexing import catch_up, mark_indexed
 from rocketpy.broker_core.storage.parts import StoreParts
-from rocketpy.broker_core.storage.queue_ends import QueueEnd, QueueKey
+from rocketpy.broker_core.storage.queue_ends import QueueKey
 from rocketpy.broker_core.storage.tail import TailState
 from rocketpy.broker_core.storage.writer import Writer, store_time
 
 log = logging.getLogger(__name__)
 
 _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log ends before it
+# Messages whose entries are written together: slots of the index are met in order, so that more at
+# once cost less each.
+_ENTRIES_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,24 +111,26 @@ class BatchCommit:
 
     def _write(self, state: TailState, ledger: Ledger) -> tuple[int, Ledger, bytes]:
         """Write all but the first bytes; return the new end, the announcement, and those bytes."""
-        head, end = b"", state.end
-        for chunk in staged_chunks(self.batch.files, with_records=True):
+        head, end, placing = b"", state.end, None
+        for chunk in staged_chunks(self.batch.files, ChunkBuffer()):
             assert chunk.run is not None
+            if placing is None:
+                placing = self._placing(self._room_for(int(chunk.sizes[0]), state))
+            places = placing.place(chunk)
+            chunk.run.place(places.queue_offsets, places.physical_offsets, self._stored_ms)
             if not head:
-                state = self._room_for(int(chunk.sizes[0]), state)
-                placing = _Placing(self, state)
-            queue_offsets, physical_offsets, runs = placing.place(chunk)
-            chunk.run.place(queue_offsets, physical_offsets, self._stored_ms)
-            if not head:
-                ledger = replace(ledger, pending=self._pending(chunk.run, state.end))
+                end = int(places.physical_offsets[0])
+                ledger = replace(ledger, pending=self._pending(chunk.run, end))
                 announce(self.parts, ledger)
                 head, chunk.run.data[:_HEAD] = chunk.run.data[:_HEAD].tobytes(), 0
-                end = state.end
-            records = pieces_of(chunk.run, physical_offsets, runs)
+            records = pieces_of(chunk.run, places.physical_offsets, places.runs)
             end = self.writer.write_records(records, end)
         assert ledger.pending is not None
         self.parts.log.files.sync(ledger.pending.begin, end)
         return end, ledger, head
+
+    def _placing(self, state: TailState) -> Placing:
+        return Placing(self.parts.log, state.end, partial(self._queue_start, state))
 
     def _room_for(self, size: int, state: TailState) -> TailState:
         """Have the batch begin with a record, not with the blank one that closes a file."""
@@ -164,66 +165,48 @@ class BatchCommit:
         assert ledger.pending is not None
         begin = ledger.pending.begin
         write_ledger(self.parts.root, ledger.without_pending(is_in_log=True), self.parts.disk)
-        before, ends = TailState(begin, self._stored_ms), dict[QueueKey, QueueEnd]()
-        placing = _Placing(self, before)
-        for chunk in staged_chunks(self.batch.files, with_records=False):
-            ends |= self._dispatch(chunk, *placing.place(chunk)[:2])
-        self.writer.publish(before, TailState(end, self._stored_ms), ends)
+        before = TailState(begin, self._stored_ms)
+        placing, waiting, rows = self._placing(before), list[Dispatch](), 0
+        for chunk in staged_chunks(self.batch.files):
+            waiting.append(self._entries(chunk, placing.place(chunk)))
+            rows += len(chunk)
+            if rows >= _ENTRIES_AT_ONCE:
+                self._put(waiting, placing)
+                waiting, rows = [], 0
+        self._put(waiting, placing)
+        self.writer.publish(before, TailState(end, self._stored_ms), placing.ends)
         mark_indexed(self.parts, end)
         self.parts.tail.write_flushed(end)
         self.parts.tail.write_intent(None)
         self.parts.growth.tell(end)
 
-    def _dispatch(
-        self, chunk: StagedChunk, queue_offsets: Ints, physical_offsets: Ints
-    ) -> Mapping[QueueKey, QueueEnd]:
-        """Give all targets the entries of a chunk; return where its queues end now."""
-        rows = len(chunk.rows)
-        dispatch = Dispatch(
+    def _entries(self, chunk: StagedChunk, places: ChunkPlaces) -> Dispatch:
+        """Return what queues and index keep of a chunk."""
+        return Dispatch(
             topic=chunk.topic,
             queue_ids=chunk.rows["queue_id"],
-            queue_offsets=queue_offsets,
-            physical_offsets=physical_offsets,
+            queue_offsets=places.queue_offsets,
+            physical_offsets=places.physical_offsets,
             sizes=chunk.sizes,
             tag_codes=chunk.codes_at(self._stored_ms),
-            timestamps=np.full(rows, self._stored_ms, np.int64),
-            sys_flags=np.zeros(rows, np.int32),
+            timestamps=np.full(len(chunk), self._stored_ms, np.int64),
+            sys_flags=np.zeros(len(chunk), np.int32),
             index_rows=chunk.index["row"].astype(np.int64),
             index_hashes=chunk.index["key_hash"].astype(np.int64),
         )
-        for target in self.parts.targets:
-            target.put([dispatch])
-        firsts = dispatch.offset_ranges()
-        ends = last_of_each(chunk.topic, dispatch.queue_ids, queue_offsets, physical_offsets)
-        for key, end in ends.items():
-            self.writer.queues.after_writing(key, firsts[key[1]][0], end)
-        return ends
 
-    def queue_start(self, queue: QueueKey, state: TailState) -> int:
+    def _put(self, entries: list[Dispatch], placing: Placing) -> None:
+        """Give all targets the entries of some chunks."""
+        found = merged(entries)
+        for target in self.parts.targets:
+            target.put(found)
+        for dispatch in found:
+            for queue_id, (first, _) in dispatch.offset_ranges().items():
+                key = dispatch.topic, queue_id
+                self.writer.queues.after_writing(key, first, placing.ends[key])
+
+    def _queue_start(self, state: TailState, queue: QueueKey) -> int:
         """Return the first offset of a queue that this batch takes."""
         if queue not in self._queue_starts:
             self._queue_starts[queue] = self.writer.next_offset(state, queue)
         return self._queue_starts[queue]
-
-
-class _Placing:
-    """Gives each chunk in turn its queue offsets and physical offsets: the same every time."""
-
-    def __init__(self, commit: BatchCommit, state: TailState) -> None:
-        self._commit, self._state, self._end = commit, state, int(state.end)
-        self._ends: dict[QueueKey, int] = {}
-
-    def place(self, chunk: StagedChunk) -> tuple[Ints, Ints, list[tuple[int, int]]]:
-        """Return queue offsets, physical offsets, and the rows (first, last) that share a file."""
-        queue_ids, sizes, ends = chunk.rows["queue_id"], chunk.sizes, dict[int, int]()
-        refuse_larger_rows(sizes, self._commit.parts.log.largest_record)
-        for queue_id, count in enumerate(np.bincount(queue_ids).tolist()):
-            if count:
-                queue = chunk.topic, queue_id
-                if queue not in self._ends:
-                    self._ends[queue] = self._commit.queue_start(queue, self._state)
-                ends[queue_id] = self._ends[queue]
-                self._ends[queue] += count
-        physical_offsets, runs = self._commit.parts.log.place(sizes, self._end)
-        self._end = int(physical_offsets[-1] + sizes[-1])
-        return number_rows(queue_ids, ends), physical_offsets, runs

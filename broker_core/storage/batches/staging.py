@@ -1,8 +1,9 @@
 """`rocketpy/staged/<transaction>/<file>`: records on their way into the log.
 
 A task writes its records, encoded but not placed, to a file of its own, chunk by chunk. It needs no
-lock for that, and nobody reads the file before its name is handed to a commit. What a dead
-task left is removed with its transaction, or when it is a day old.
+lock for that, and nobody reads the file before its name is handed to a commit. Records are whole
+but for what the log decides, so that a commit copies them and fills that in. What a dead task left
+is removed with its transaction, or when it is a day old.
 """
 
 from __future__ import annotations
@@ -15,21 +16,24 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rocketpy.broker_core.codec.crc32 import crc32
-from rocketpy.broker_core.codec.dtypes import HEADER_V4, HEADERS
+from rocketpy.broker_core.codec.dtypes import HEADERS
 from rocketpy.broker_core.codec.encoder import EncodedBatch, RecordRun
-from rocketpy.broker_core.codec.gather import Ints
+from rocketpy.broker_core.codec.gather import Bytes, Ints
 from rocketpy.broker_core.codec.layout import ANY_HOST_V6
 from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.storage.appends import number_rows
 from rocketpy.broker_core.storage.disk import Disk, raise_if_full
 from rocketpy.broker_core.storage.layout import (
     STAGED,
     STAGED_CHECKED_AT,
+    STAGED_FORMER_MAGIC,
     STAGED_INDEX,
     STAGED_MAGIC,
     STAGED_ROW,
@@ -37,6 +41,7 @@ from rocketpy.broker_core.storage.layout import (
 )
 
 _OLD_S = 86_400
+_HOSTS = {header: hosts for hosts, header in HEADERS.items()}
 
 
 class StagedFile:
@@ -51,18 +56,18 @@ class StagedFile:
 
     def put(self, batch: EncodedBatch, queues: int) -> None:
         """Write a batch; `queues` is how many the topic has, or is to get."""
-        rows, crcs = np.empty(len(batch.run), STAGED_ROW), batch.run.rest_crcs
-        rows["size"], rows["queue_id"] = batch.run.sizes, batch.queue_ids
+        run, rows = batch.run, np.empty(len(batch.run), STAGED_ROW)
         rows["tag_code"] = batch.tag_codes if batch.delays_ms is None else batch.delays_ms
-        rows["rest_crc"] = 0 if crcs is None else crcs
+        rows["size"], rows["queue_id"] = run.sizes, batch.queue_ids
+        rows["number"] = number_rows(batch.queue_ids)
+        rows["crc"] = 0 if run.crcs is None else run.crcs
         index = np.empty(len(batch.index_rows), STAGED_INDEX)
         index["row"], index["key_hash"] = batch.index_rows, batch.index_hashes
-        topic, headers, rest = batch.topic.encode(), batch.run.headers, batch.run.rest()
-        hosts = int(headers["sys_flag"][0]) & ANY_HOST_V6 if len(rows) else 0
-        form = hosts | (crcs is not None)
-        counts = len(topic), queues, len(rows), len(index), rest.size, form
+        topic, records = batch.topic.encode(), run.data[: int(run.sizes.sum())]
+        form = _HOSTS[run.header] | (run.crcs is not None)
+        counts = len(topic), queues, len(rows), len(index), records.size, form
         pieces: list[bytes | memoryview] = [
-            topic, rows.tobytes(), index.tobytes(), headers.tobytes(), rest.data
+            topic, rows.view(np.uint8).data, index.view(np.uint8).data, records.data
         ]  # fmt: skip
         head = STAGED_STRUCT.pack(STAGED_MAGIC, 0, *counts)
         check = _crc_of([head[STAGED_CHECKED_AT:], *pieces])
@@ -107,10 +112,12 @@ class StagedChunk:
     """Records of one topic, with what queues and index keep of them."""
 
     topic: str
-    queues: int
     rows: npt.NDArray[np.void]
     index: npt.NDArray[np.void]
     run: RecordRun | None  # None where only the rest was asked for
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     @property
     def sizes(self) -> Ints:
@@ -123,74 +130,111 @@ class StagedChunk:
         return codes + stored_ms if self.topic == SCHEDULE_TOPIC else codes
 
 
-def staged_chunks(paths: Iterable[Path], *, with_records: bool) -> Iterator[StagedChunk]:
-    """Yield what was staged in some files; with their records every byte is checked.
+class _Head(NamedTuple):
+    """The first bytes of a chunk: see STAGED_FIELDS."""
+
+    magic: bytes
+    check: int
+    topic_length: int
+    queues: int
+    rows: int
+    index_rows: int
+    records_size: int
+    form: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """How many bytes topic, rows, index entries and records have."""
+        entries = self.rows * STAGED_ROW.itemsize, self.index_rows * STAGED_INDEX.itemsize
+        return self.topic_length, *entries, self.records_size
+
+
+class ChunkBuffer:
+    """Memory for the records of one chunk after the other.
+
+    New memory for each chunk would cost more than to read into it.
+    """
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> Bytes:
+        """Return room for so many bytes; what was returned before is written over."""
+        if self._memory.size < size:
+            self._memory = np.empty(size, np.uint8)
+        return self._memory[:size]
+
+
+def staged_chunks(
+    paths: Iterable[Path], records_into: ChunkBuffer | None = None
+) -> Iterator[StagedChunk]:
+    """Yield what was staged in some files; with their records, every byte is checked.
+
+    These are in the buffer until the next chunk is asked for.
 
     Raises:
         CorruptStoreError: a file is not as it was written, or not there.
     """
-    for chunk in _all_chunks(paths, with_records):
-        if len(chunk.rows):
-            yield chunk
+    for path in paths:
+        for head, file in _heads(path):
+            if head.rows:
+                yield _read_chunk(path, file, head, records_into)
 
 
 def staged_topics(paths: Iterable[Path]) -> dict[str, int]:
     """Return the topics of staged files, and how many queues each has or is to get."""
     topics: dict[str, int] = {}
-    for chunk in _all_chunks(paths, with_records=False):
-        topics[chunk.topic] = max(chunk.queues, topics.get(chunk.topic, 0))
+    for path in paths:
+        for head, file in _heads(path):
+            topic = file.read(head.topic_length).decode(errors="replace")
+            topics[topic] = max(head.queues, topics.get(topic, 0))
     return topics
 
 
-def _all_chunks(paths: Iterable[Path], with_records: bool) -> Iterator[StagedChunk]:
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                while head := file.read(STAGED_STRUCT.size):
-                    yield _read_chunk(path, file, head, with_records)
-        except FileNotFoundError as cause:
-            reason = "this part of a batch is gone: run the batch again; if it is gone then, too, "
-            reason += "its task had another folder under this path, which must be shared"
-            raise CorruptStoreError(path, 0, reason) from cause
+def _heads(path: Path) -> Iterator[tuple[_Head, io.BufferedReader]]:
+    """Yield the heads of the chunks of a file, with the file as it is after each of them."""
+    try:
+        with path.open("rb") as file:
+            size, at = os.fstat(file.fileno()).st_size, 0
+            while at < size:
+                file.seek(at)
+                head = _checked_head(path, at, file.read(STAGED_STRUCT.size), size)
+                yield head, file
+                at += STAGED_STRUCT.size + sum(head.sizes)
+    except FileNotFoundError as cause:
+        reason = "this part of a batch is gone: run the batch again; if it is gone then, too, "
+        reason += "its task had another folder under this path, which must be shared"
+        raise CorruptStoreError(path, 0, reason) from cause
+
+
+def _checked_head(path: Path, at: int, data: bytes, size: int) -> _Head:
+    head = _Head(*STAGED_STRUCT.unpack(data.ljust(STAGED_STRUCT.size, b"\0")))
+    if head.magic == STAGED_FORMER_MAGIC:
+        reason = "was staged by an earlier version of rocketpy; run the batch again"
+        raise CorruptStoreError(path, at, reason)
+    left = size - at - STAGED_STRUCT.size
+    if head.magic != STAGED_MAGIC or min(head.sizes) < 0 or sum(head.sizes) > left:
+        raise CorruptStoreError(path, at, "not a whole chunk; run the batch again")
+    return head
 
 
 def _read_chunk(
-    path: Path, file: io.BufferedReader, head: bytes, with_records: bool
+    path: Path, file: io.BufferedReader, head: _Head, records_into: ChunkBuffer | None
 ) -> StagedChunk:
-    at = file.tell() - len(head)
-    magic, *fields = STAGED_STRUCT.unpack(head.ljust(STAGED_STRUCT.size, b"\0"))
-    check, topic_length, queues, row_count, index_count, rest_size, form = fields
-    sizes = topic_length, row_count * STAGED_ROW.itemsize, index_count * STAGED_INDEX.itemsize
-    header = HEADERS.get(form & ANY_HOST_V6, HEADER_V4)
-    headers_size = row_count * header.itemsize
-    left = os.fstat(file.fileno()).st_size - file.tell()
-    if magic != STAGED_MAGIC or not _fit((*sizes, headers_size, rest_size), left):
-        raise CorruptStoreError(path, at, "not a whole chunk; run the batch again")
-    topic, rows, index = (file.read(size) for size in sizes)
+    at = file.tell() - STAGED_STRUCT.size
+    topic, rows, index = (file.read(size) for size in head.sizes[:3])
     row_table, index_table = np.frombuffer(rows, STAGED_ROW), np.frombuffer(index, STAGED_INDEX)
     run = None
-    if with_records:
-        headers, rest = np.empty(row_count, header), np.empty(rest_size, np.uint8)
-        file.readinto(headers.view(np.uint8).data)
-        file.readinto(rest.data)
-        pieces = (
-            head[STAGED_CHECKED_AT:],
-            topic,
-            rows,
-            index,
-            headers.view(np.uint8).data,
-            rest.data,
-        )
-        if check != _crc_of(pieces):
+    if records_into is not None:
+        records = records_into.take(head.records_size)
+        file.readinto(records.data)
+        checked = STAGED_STRUCT.pack(*head)[STAGED_CHECKED_AT:]
+        if head.check != _crc_of((checked, topic, rows, index, records.data)):
             raise CorruptStoreError(path, at, "does not match its check sum; run the batch again")
-        run = RecordRun.of_parts(headers, rest, row_table["rest_crc"] if form & 1 else None)
-    else:
-        file.seek(headers_size + rest_size, os.SEEK_CUR)
-    return StagedChunk(topic.decode(), queues, row_table, index_table, run)
-
-
-def _fit(sizes: tuple[int, ...], left: int) -> bool:
-    return min(sizes) >= 0 and sum(sizes) <= left
+        crcs = row_table["crc"] if head.form & 1 else None
+        header = HEADERS[head.form & ANY_HOST_V6]
+        run = RecordRun(records, row_table["size"].astype(np.int64), header, crcs)
+    return StagedChunk(topic.decode(), row_table, index_table, run)
 
 
 def _crc_of(pieces: Iterable[bytes | memoryview]) -> int:

@@ -27,7 +27,7 @@ from rocketpy.broker_core.storage.batches.ledger import (
     PendingBatch,
     write_ledger,
 )
-from rocketpy.broker_core.storage.layout import LEDGER, STAGED
+from rocketpy.broker_core.storage.layout import LEDGER, STAGED, STAGED_MAGIC
 
 
 def stage(path: Path, *tables: pa.Table, transaction: str = "one", **options: object) -> list[Path]:
@@ -273,6 +273,50 @@ def test_a_damaged_staged_file_is_refused_and_nothing_of_the_batch_stays(
     assert stored(store.path, "t") == ["after", "before"]
     again = stage(store.path, bodies("a"), topic="t")
     assert store._store.commit_batch(StagedBatch(files=again, writer="q"))
+
+
+def test_what_an_earlier_version_staged_is_refused_and_says_so(store: rocketpy.Store) -> None:
+    files = stage(store.path, bodies("a"), topic="t")
+    data = files[0].read_bytes()
+    assert data.startswith(STAGED_MAGIC)
+    files[0].write_bytes(b"RPYSTAG1" + data[8:])
+    with pytest.raises(CorruptStoreError, match="an earlier version of rocketpy; run the batch"):
+        store._store.commit_batch(StagedBatch(files=files))
+    assert stored(store.path, "t") == []
+
+
+def test_a_batch_of_many_chunks_and_topics_is_stored_in_order_and_found_by_its_keys(
+    store: rocketpy.Store,
+) -> None:
+    """More chunks than are worked on at a time, topics by turns, records of all sizes."""
+    store.append("wide", pa.table({"body": ["before"], "queue_id": [3]}))
+    words = [f"{number:04d}" + "x" * (number * 37 % 900) for number in range(200)]
+    table = pa.table(
+        {
+            "body": words,
+            "topic": [("wide", "t")[number % 3 == 0] for number in range(200)],
+            "keys": [f"k{number}" for number in range(200)],
+        }
+    )
+    task = TaskStage(root=store.path, transaction="one")
+    for batch in table.to_batches(max_chunksize=7):
+        task.add(batch)
+        task._stage(task._chunks.rest())
+    file, _ = task.finish()
+    assert file is not None
+    assert store._store.commit_batch(StagedBatch(files=[file]))
+    everything = store.scan(columns=["body"]).read_all()["body"].to_pylist()
+    assert sorted(body.decode() for body in everything) == sorted([*words, "before"])
+    for topic in ("wide", "t"):
+        for queue_id in store.queues(topic):
+            rows = store.read(topic, columns=["body"], queue_id=queue_id).read_all()["body"]
+            found = [body.decode() for body in rows.to_pylist() if body != b"before"]
+            assert found == sorted(found)
+    for number in (0, 1, 99, 199):
+        topic = ("wide", "t")[number % 3 == 0]
+        (row,) = store.query(topic, key=f"k{number}", columns=["body"]).to_pylist()
+        assert row["body"].decode() == words[number]
+    assert list(store.verify()) == []
 
 
 def test_a_staged_file_that_is_gone_is_an_error(store: rocketpy.Store) -> None:
