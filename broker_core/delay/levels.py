@@ -96,7 +96,7 @@ def stage(
     file = None
     try:
         for batch, queues in batches:
-            file = file or StagedFile(store.root, transaction)
+            file = file or StagedFile(store.root, transaction, store.config.index_slots)
             file.put(batch, queues)
     except BaseException:
         if file is not None:

@@ -269,6 +269,7 @@ def admitted_batch(
     `delays_ms` is how long messages of the schedule topic wait.
     """
     tags = properties.get(TAGS)
+    tags = None if tags is None else tags.dictionary_encode()  # once, for queue and index
     rows, hashes = index_entries(
         topic, unique=properties.get(UNIQ_KEY), keys=properties.get(KEYS), tags=tags
     )

@@ -93,7 +93,8 @@ class TaskStage:
     def _put(self, encoded: list[tuple[EncodedBatch, int]]) -> None:
         for part, queues in encoded:
             if self._file is None:
-                self._file = StagedFile(self.root, self.transaction)
+                slots = self._config.index_slots
+                self._file = StagedFile(self.root, self.transaction, slots)
             self._file.put(part, queues)
         stored = {part.topic for part, _ in encoded}
         for topic, intake in self._intakes.items():

@@ -59,7 +59,7 @@ class CopyStage:
     def put(self, batch: EncodedBatch, queues: int) -> None:
         """Stage copies; `queues` is how many their topic has, or is to get."""
         if self._file is None:
-            self._file = StagedFile(self.root, self.transaction)
+            self._file = StagedFile(self.root, self.transaction, self.store.config.index_slots)
         self._file.put(batch, queues)
 
     def finish(self) -> Path | None:

@@ -53,6 +53,7 @@ class Dispatch:
     sys_flags: npt.NDArray[np.int32]
     index_rows: Ints  # which message each index entry is of
     index_hashes: Ints
+    slot_by_slot: Ints | None = None  # the order of the index entries' slots, if it is known
 
     def put_units(self, queues: QueueTable) -> None:
         """Write the queue entries."""
@@ -62,9 +63,11 @@ class Dispatch:
     def index_columns(self, index_from: int = 0) -> tuple[Ints, Ints, Ints]:
         """Return hash, physical offset and time of the entries of records from `index_from` on."""
         wanted = (self.physical_offsets >= index_from) & indexed(self.sys_flags)
-        keep = wanted[self.index_rows]
-        rows = self.index_rows[keep]
-        return self.index_hashes[keep], self.physical_offsets[rows], self.timestamps[rows]
+        rows, hashes = self.index_rows, self.index_hashes
+        if not wanted.all():
+            keep = wanted[rows]
+            rows, hashes = rows[keep], hashes[keep]
+        return hashes, self.physical_offsets[rows], self.timestamps[rows]
 
     def by_queue(self, queues: QueueTable) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
         """Yield each queue that has messages here, with their rows in order."""
@@ -124,7 +127,7 @@ class Dispatch:
         }
 
 
-_COLUMNS = {each.name for each in fields(Dispatch)} - {"topic"}
+_COLUMNS = {each.name for each in fields(Dispatch)} - {"topic", "slot_by_slot"}
 
 
 def index_columns(found: Sequence[Dispatch], index_from: int = 0) -> tuple[Ints, Ints, Ints]:
@@ -268,7 +271,10 @@ def index_entries(
     if parts and all(len(part[0]) == len(parts[0][0]) for part in parts):
         rows = parts[0][0]
         if all(np.array_equal(part[0], rows) for part in parts[1:]):
-            return np.repeat(rows, len(parts)), np.stack([part[1] for part in parts], 1).ravel()
+            hashes = np.empty((len(rows), len(parts)), np.int64)
+            for column, part in enumerate(parts):
+                hashes[:, column] = part[1]
+            return np.repeat(rows, len(parts)), hashes.ravel()
     rows = np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int64)])
     hashes = np.concatenate([part[1] for part in parts] or [np.zeros(0, np.int64)])
     order = np.argsort(rows, kind="stable")

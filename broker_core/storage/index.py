@@ -68,10 +68,20 @@ class MessageIndex:
         self._open = found  # at once: threads share this
         return list(found.values())
 
-    def put(self, hashes: Ints, physical_offsets: Ints, timestamps: Ints) -> None:
-        """Insert entries, in new files where they do not fit."""
+    def put(
+        self,
+        hashes: Ints,
+        physical_offsets: Ints,
+        timestamps: Ints,
+        slot_by_slot: Ints | None = None,
+    ) -> None:
+        """Insert entries, in new files where they do not fit.
+
+        `slot_by_slot` is the order of their slots, if somebody has found it: see IndexFile.
+        """
         while len(hashes):
-            done = self._open_file(int(timestamps[0])).put(hashes, physical_offsets, timestamps)
+            file = self._open_file(int(timestamps[0]))
+            done = file.put(hashes, physical_offsets, timestamps, slot_by_slot)
             hashes, physical_offsets, timestamps = (
                 column[done:] for column in (hashes, physical_offsets, timestamps)
             )

@@ -22,6 +22,23 @@ _MOST = 1 << 18  # slots of one run
 _Slots = TypeVar("_Slots", int, Ints)
 
 
+def slot_order(slots: Ints) -> Ints:
+    """Return which entry comes when, slot by slot: those of one slot in their own order."""
+    # numpy sorts 16 bits by radix: twice that takes less time than one sort of all bits.
+    by_low = np.argsort((slots & 0xFFFF).astype(np.uint16), kind="stable")
+    by_high = np.argsort((slots >> 16).astype(np.uint16)[by_low], kind="stable")
+    return by_low[by_high]
+
+
+def is_slot_order(order: Ints, slots: Ints) -> bool:
+    """Whether an order is the one that slot_order() gives."""
+    if len(order) != len(slots):
+        return False
+    by_slot = slots[order]
+    ascends = (by_slot[1:] > by_slot[:-1]) | (order[1:] > order[:-1])
+    return bool(ascends.all()) and bool((by_slot[1:] >= by_slot[:-1]).all())
+
+
 class ChosenSlots(Protocol):
     """Slots of an index file with some numbers, ascending."""
 

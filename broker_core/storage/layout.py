@@ -143,7 +143,13 @@ STAGED_ROW = np.dtype(
         ("crc", "<u4"),  # of the record as it is staged, without its check sum
     ]
 )
-STAGED_INDEX = np.dtype([("row", "<i4"), ("key_hash", "<i4")])
+STAGED_INDEX = np.dtype(
+    [
+        ("row", "<i4"),
+        ("key_hash", "<i4"),
+        ("order", "<i4"),  # the number of the entry whose turn it is, slot by slot
+    ]
+)
 
 assert QUEUE_UNIT_SIZE == QUEUE_UNIT_STRUCT.size == 20
 assert INDEX_HEADER_SIZE == 40

@@ -88,7 +88,8 @@ class IndexTarget:
     def put(self, found: Sequence[Dispatch], *, since: int = 0) -> None:
         """Write the entries of records from `since` on: those before have theirs."""
         if self._is_kept and found:
-            self._index.put(*index_columns(found, since))
+            order = found[0].slot_by_slot if len(found) == 1 else None
+            self._index.put(*index_columns(found, since), slot_by_slot=order)
 
     def cut(self, cut: Cut) -> None:
         """Take out the entries of records that are cut off."""

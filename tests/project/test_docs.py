@@ -216,7 +216,7 @@ def test_the_staged_chunk_is_documented() -> None:
     assert f"from byte {layout.STAGED_CHECKED_AT} on" in text
     assert f"`{layout.STAGED_FORMER_MAGIC.decode()}`" in text
     assert [field.size for field in coded(layout.STAGED_ROW)] == [8, 4, 4, 4, 4]
-    assert [field.size for field in coded(layout.STAGED_INDEX)] == [4, 4]
+    assert [field.size for field in coded(layout.STAGED_INDEX)] == [4, 4, 4]
 
 
 def test_the_ledger_is_documented() -> None:

@@ -42,9 +42,7 @@ from rocketpy.broker_core.storage.writer import Writer, store_time
 log = logging.getLogger(__name__)
 
 _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log ends before it
-# Messages whose entries are written together: slots of the index are met in order, so that more at
-# once cost less each.
-_ENTRIES_AT_ONCE = 1 << 18
+_ENTRIES_AT_ONCE = 1 << 18  # messages whose queue entries are written together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,17 +191,16 @@ class BatchCommit:
             sys_flags=np.zeros(len(chunk), np.int32),
             index_rows=chunk.index["row"].astype(np.int64),
             index_hashes=chunk.index["key_hash"].astype(np.int64),
+            slot_by_slot=chunk.index["order"].astype(np.int64),
         )
 
     def _put(self, entries: list[Dispatch], placing: Placing) -> None:
-        """Give all targets the entries of some chunks."""
-        found = merged(entries)
-        for target in self.parts.targets:
-            target.put(found)
-        for dispatch in found:
-            for queue_id, (first, _) in dispatch.offset_ranges().items():
-                key = dispatch.topic, queue_id
-                self.writer.queues.after_writing(key, first, placing.ends[key])
+        """Give queues and index the entries of some chunks."""
+        self.parts.queue_target.put(merged(entries))
+        for each in entries:  # a task has put those of its chunk in the order of slots
+            self.parts.index_target.put([each])
+        for queue, first in placing.take_firsts().items():
+            self.writer.queues.after_writing(queue, first, placing.ends[queue])
 
     def _queue_start(self, state: TailState, queue: QueueKey) -> int:
         """Return the first offset of a queue that this batch takes."""

@@ -35,6 +35,7 @@ class Placing:
     end: int
     start_of: Callable[[QueueKey], int]  # tells the first offset of a queue that the batch takes
     ends: dict[QueueKey, QueueEnd] = field(default_factory=dict)  # where the queues are left
+    _firsts: dict[QueueKey, int] = field(default_factory=dict)
 
     def place(self, chunk: StagedChunk) -> ChunkPlaces:
         """Return where the records of the next chunk go.
@@ -54,7 +55,13 @@ class Placing:
             queue = chunk.topic, queue_id
             known = self.ends.get(queue)
             start = starts[queue_id] = known.next_offset if known else self.start_of(queue)
+            self._firsts.setdefault(queue, start)
             last_at = int(physical_offsets[last_rows[queue_id]])
             self.ends[queue] = QueueEnd(start + int(counts[queue_id]), last_at)
         queue_offsets = offsets_from(starts, queue_ids, chunk.rows["number"])
         return ChunkPlaces(queue_offsets, physical_offsets, runs)
+
+    def take_firsts(self) -> dict[QueueKey, int]:
+        """Return the first offset that was given out in each queue since this was asked last."""
+        firsts, self._firsts = self._firsts, {}
+        return firsts

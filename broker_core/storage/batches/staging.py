@@ -30,6 +30,7 @@ from rocketpy.broker_core.errors import CorruptStoreError
 from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 from rocketpy.broker_core.storage.appends import number_rows
 from rocketpy.broker_core.storage.disk import Disk, raise_if_full
+from rocketpy.broker_core.storage.index_slots import slot_order
 from rocketpy.broker_core.storage.layout import (
     STAGED,
     STAGED_CHECKED_AT,
@@ -47,7 +48,9 @@ _HOSTS = {header: hosts for hosts, header in HEADERS.items()}
 class StagedFile:
     """A file that one task writes to."""
 
-    def __init__(self, root: Path, transaction: str) -> None:
+    def __init__(self, root: Path, transaction: str, index_slots: int) -> None:
+        """Make the file; `index_slots` is how many an index file has, or is thought to have."""
+        self._index_slots = index_slots
         folder = root / STAGED / transaction
         Disk().make_folder(folder)
         self.path = folder / uuid.uuid4().hex
@@ -63,6 +66,7 @@ class StagedFile:
         rows["crc"] = 0 if run.crcs is None else run.crcs
         index = np.empty(len(batch.index_rows), STAGED_INDEX)
         index["row"], index["key_hash"] = batch.index_rows, batch.index_hashes
+        index["order"] = slot_order(batch.index_hashes % self._index_slots)
         topic, records = batch.topic.encode(), run.data[: int(run.sizes.sum())]
         form = _HOSTS[run.header] | (run.crcs is not None)
         counts = len(topic), queues, len(rows), len(index), records.size, form
