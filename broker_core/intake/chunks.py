@@ -20,6 +20,9 @@ from rocketpy.broker_core.errors import (
 
 _ROW_ERRORS = ColumnError, MessageRefusedError, TopicNameError
 _CHUNK_ROWS, _CHUNK_BYTES = 16_384, 16 << 20
+# Rows that are worth encoding by themselves. Spark gives 10,000 at once: to join them with others
+# would copy all of them.
+_ENOUGH_ROWS = 8_192
 _Encoded = TypeVar("_Encoded")
 
 
@@ -35,7 +38,7 @@ class RowChunks:
         """Take a batch; yield chunks as soon as enough rows wait."""
         self._waiting.append(batch)
         if (
-            sum(waiting.num_rows for waiting in self._waiting) >= _CHUNK_ROWS
+            sum(waiting.num_rows for waiting in self._waiting) >= _ENOUGH_ROWS
             or sum(waiting.nbytes for waiting in self._waiting) >= _CHUNK_BYTES
         ):
             yield from self.rest()
