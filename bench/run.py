@@ -19,6 +19,7 @@ import delay
 import metrics
 import pyarrow as pa
 import rebalance
+import staging
 import store
 import whole_store
 from client import side_by_side as client
@@ -30,7 +31,7 @@ from spark import side_by_side
 from wire import side_by_side as wire
 
 Parts = Mapping[str, Callable[[], Iterator[Figure]]]
-ON_ONE_CORE = {"codec": codec.figures, "store": store.figures}
+ON_ONE_CORE = {"codec": codec.figures, "store": store.figures, "staging": staging.figures}
 JOBS = {
     "delay": delay.figures,
     "rebalance": rebalance.figures,
