@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from rocketpy.broker_core.errors import DiskFullError
 from rocketpy.broker_core.lazy import lazy_property
-from rocketpy.broker_core.storage.file_system import in_place_block
+from rocketpy.broker_core.storage.file_system import begin_write_back, in_place_block
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
@@ -186,6 +186,10 @@ class DiskFile:
     def sync(self) -> None:
         """Return when all that was written is durable."""
         _sync(self._fd)
+
+    def write_back(self, start: int, end: int) -> None:
+        """Begin to make a range durable, for a sync() that is to come: it then waits less."""
+        begin_write_back(self._fd, start, end)
 
     @property
     def is_removed(self) -> bool:

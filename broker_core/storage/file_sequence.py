@@ -139,6 +139,13 @@ class FileSequence:
             if file is not None:
                 file.sync()
 
+    def write_back(self, first: int, last: int) -> None:
+        """Begin to make the bytes from `first` up to `last` durable: see DiskFile."""
+        for start in range(self.start_of(first), last, self.file_size):
+            file = self.file(start)
+            if file is not None:
+                file.write_back(max(first - start, 0), min(last - start, self.file_size))
+
     def has_removed(self) -> bool:
         """Whether somebody removed a file that is open here: what is written to it is lost."""
         return any(file.is_removed for file in list(self._open.values()))

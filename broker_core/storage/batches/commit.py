@@ -42,6 +42,7 @@ from rocketpy.broker_core.storage.writer import Writer, store_time
 log = logging.getLogger(__name__)
 
 _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log ends before it
+_WRITE_BACK_BYTES = 8 << 20  # the disk gets so many while others are made, not all in the sync
 _ENTRIES_AT_ONCE = 1 << 18  # messages whose queue entries are written together
 
 
@@ -110,6 +111,7 @@ class BatchCommit:
     def _write(self, state: TailState, ledger: Ledger) -> tuple[int, Ledger, bytes]:
         """Write all but the first bytes; return the new end, the announcement, and those bytes."""
         head, end, placing = b"", state.end, None
+        on_its_way = end  # to the disk
         for chunk in staged_chunks(self.batch.files, ChunkBuffer()):
             assert chunk.run is not None
             if placing is None:
@@ -123,6 +125,9 @@ class BatchCommit:
                 head, chunk.run.data[:_HEAD] = chunk.run.data[:_HEAD].tobytes(), 0
             records = pieces_of(chunk.run, places.physical_offsets, places.runs)
             end = self.writer.write_records(records, end)
+            if end - on_its_way >= _WRITE_BACK_BYTES:
+                self.parts.log.files.write_back(on_its_way, end)
+                on_its_way = end
         assert ledger.pending is not None
         self.parts.log.files.sync(ledger.pending.begin, end)
         return end, ledger, head
