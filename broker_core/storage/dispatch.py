@@ -57,8 +57,16 @@ class Dispatch:
 
     def put_units(self, queues: QueueTable) -> None:
         """Write the queue entries."""
+        units = np.empty(len(self.sizes), QUEUE_UNIT)
+        units["physical_offset"], units["size"] = self.physical_offsets, self.sizes
+        units["tag_code"] = self.tag_codes
+        plain = units.view(f"V{units.itemsize}")  # numpy copies rows of a plain type as a whole
         for queue, rows in self.by_queue(queues):
-            self._put_units(queues, queue, rows)
+            chosen = plain[rows].view(QUEUE_UNIT)
+            if queues.has_extensions:
+                ext = queues.ext(self.topic, queue.queue_id)
+                chosen["tag_code"] = ext.put(self.tag_codes[rows], self.timestamps[rows])
+            _put_units(queue, self.queue_offsets[rows], chosen)
 
     def index_columns(self, index_from: int = 0) -> tuple[Ints, Ints, Ints]:
         """Return hash, physical offset and time of the entries of records from `index_from` on."""
@@ -71,30 +79,16 @@ class Dispatch:
 
     def by_queue(self, queues: QueueTable) -> Iterator[tuple[ConsumeQueue, npt.NDArray[np.intp]]]:
         """Yield each queue that has messages here, with their rows in order."""
-        rows = np.flatnonzero(queued(self.sys_flags) & (self.queue_ids >= 0))
-        order = rows[stable_order(self.queue_ids[rows])]
+        is_queued = queued(self.sys_flags) & (self.queue_ids >= 0)
+        if is_queued.all():  # the usual case
+            order = stable_order(self.queue_ids)
+        else:
+            rows = np.flatnonzero(is_queued)
+            order = rows[stable_order(self.queue_ids[rows])]
         ids = self.queue_ids[order]
         for part in np.split(order, np.flatnonzero(np.diff(ids)) + 1):
             if part.size:
                 yield queues.get(self.topic, int(self.queue_ids[part[0]])), part
-
-    def _put_units(
-        self, queues: QueueTable, queue: ConsumeQueue, rows: npt.NDArray[np.intp]
-    ) -> None:
-        units = np.empty(len(rows), QUEUE_UNIT)
-        units["physical_offset"] = self.physical_offsets[rows]
-        units["size"] = self.sizes[rows]
-        codes = self.tag_codes[rows]
-        if queues.has_extensions:
-            ext = queues.ext(self.topic, queue.queue_id)
-            codes = ext.put(codes, self.timestamps[rows])
-        units["tag_code"] = codes
-        offsets = self.queue_offsets[rows]
-        runs = np.flatnonzero(np.diff(offsets) != 1) + 1  # one run, unless messages were lost
-        for first, last in zip([0, *runs], [*runs, len(rows)], strict=True):
-            if first and offsets[first] > offsets[first - 1]:
-                queue.fill(int(offsets[first - 1]) + 1, int(offsets[first]))
-            queue.put(int(offsets[first]), units[first:last])
 
     def narrowed(self, queue_ids: Collection[int]) -> Dispatch:
         """Return the messages of some queues alone, without index entries."""
@@ -142,6 +136,15 @@ def index_columns(found: Sequence[Dispatch], index_from: int = 0) -> tuple[Ints,
     merged = [np.concatenate(column) for column in zip(*columns, strict=True)]
     order = np.argsort(merged[1], kind="stable")
     return merged[0][order], merged[1][order], merged[2][order]
+
+
+def _put_units(queue: ConsumeQueue, offsets: Ints, units: npt.NDArray[np.void]) -> None:
+    """Write entries to a queue; between those whose offsets leave some out, fillers."""
+    runs = np.flatnonzero(np.diff(offsets) != 1) + 1  # one run, unless messages were lost
+    for first, last in zip([0, *runs], [*runs, len(offsets)], strict=True):
+        if first and offsets[first] > offsets[first - 1]:
+            queue.fill(int(offsets[first - 1]) + 1, int(offsets[first]))
+        queue.put(int(offsets[first]), units[first:last])
 
 
 def merged(found: Sequence[Dispatch]) -> list[Dispatch]:
