@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 _HEAD = SIZE_AND_MAGIC.size  # while these bytes of a record are zero, the log ends before it
 _WRITE_BACK_BYTES = 8 << 20  # the disk gets so many while others are made, not all in the sync
-_ENTRIES_AT_ONCE = 1 << 18  # messages whose queue entries are written together
+_ENTRIES_AT_ONCE = 1 << 19  # of queues and index: how many are in memory, to be written together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +169,13 @@ class BatchCommit:
         begin = ledger.pending.begin
         write_ledger(self.parts.root, ledger.without_pending(is_in_log=True), self.parts.disk)
         before = TailState(begin, self._stored_ms)
-        placing, waiting, rows = self._placing(before), list[Dispatch](), 0
+        placing, waiting, entries = self._placing(before), list[Dispatch](), 0
         for chunk in staged_chunks(self.batch.files):
             waiting.append(self._entries(chunk, placing.place(chunk)))
-            rows += len(chunk)
-            if rows >= _ENTRIES_AT_ONCE:
+            entries += len(chunk.rows) + len(chunk.index)
+            if entries >= _ENTRIES_AT_ONCE:
                 self._put(waiting, placing)
-                waiting, rows = [], 0
+                waiting, entries = [], 0
         self._put(waiting, placing)
         self.writer.publish(before, TailState(end, self._stored_ms), placing.ends)
         mark_indexed(self.parts, end)

@@ -80,3 +80,13 @@ def test_a_commit_sorts_index_entries_that_were_staged_for_other_slots(
     assert store._store.commit_batch(staged(store.path, 100))
     assert store.query("t", key="7" * 20, columns=["body"]).num_rows == 1
     assert list(store.verify()) == []
+
+
+def test_entries_are_written_in_several_turns_and_stay_in_order(
+    store: rocketpy.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "_ENTRIES_AT_ONCE", 35)  # those of two chunks
+    assert store._store.commit_batch(staged(store.path, 100))
+    found = store.read("t", columns=["body"]).read_all()["body"].to_pylist()
+    assert found == [f"{number}".encode() * 20 for number in range(100)]
+    assert list(store.verify()) == []
