@@ -19,7 +19,7 @@ WORKERS ?= 3
 # what it compiles, and each would do it anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test further check unit docs bench bench-check soak clean java
+.PHONY: help demo test further check unit docs bench bench-check soak clean java chromium
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,10 +30,10 @@ demo: $(FULL) java ## Set everything up and run the demo
 # Workers take whole files: tests of one file share what is dear.
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: $(JARS) ## Set everything up and run the tests: every promise, every part
+test: $(JARS) chromium ## Set everything up and run the tests: every promise, every part
 	$(python) -m pytest -m "not (further or soak)" $(SHARED) $(ARGS)
 
-further: $(JARS) ## Run what repeats these tests at length: other versions, all notebooks, the demo
+further: $(JARS) chromium ## Run what repeats these tests at length: other versions, all notebooks, the demo
 	$(python) -m pytest -m "further and not soak" $(SHARED) $(ARGS)
 
 check: $(FULL) ## Format, lint, types, the arrows between the packages, and the site of the docs
@@ -67,6 +67,9 @@ clean: ## Remove what builds and tests leave behind; .venv stays
 
 java:
 	@tools/ensure_java.sh
+
+chromium:
+	@tools/ensure_chromium.sh
 
 $(CORE): pyproject.toml
 	tools/setup.sh dev

@@ -10,6 +10,7 @@ from rocketpy.broker_core.cli import main as run
 from rocketpy.broker_core.cli.commands import Commands
 from rocketpy.spark_jobs.commands import (
     backfill,
+    console,
     doctor,
     rebalance,
     redeliver,
@@ -30,6 +31,7 @@ JOB = """Work that runs on Spark: on this machine, or wherever its settings say.
 
 job_app = Commands(help=JOB)
 app.add_typer(job_app, name="job")
+app.command(help=console.HELP)(console.console)
 app.command(help=doctor.HELP)(doctor.doctor)
 app.command(help=report.HELP)(report.report)
 job_app.command(help=backfill.HELP)(backfill.backfill)

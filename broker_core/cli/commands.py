@@ -21,6 +21,9 @@ _EXTRAS = {
     "py4j": ("Spark", "spark"),
     "delta": ("Delta", "delta"),
     "prometheus_client": ("Prometheus' client", "metrics"),
+    "jinja2": ("the console's packages", "console"),
+    "starlette": ("the console's packages", "console"),
+    "uvicorn": ("the console's packages", "console"),
 }
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

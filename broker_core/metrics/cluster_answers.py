@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rocketpy.broker_core.client.asking import ask_each
@@ -38,9 +38,29 @@ class Answers:
         self._cluster, self._addresses = cluster, addresses
         self.errors: dict[str, Counter[str]] = {broker: Counter() for broker in addresses}
         self.silent: set[str] = set()
+        self.reasons: dict[str, str] = {}  # by broker: the last thing that went wrong
 
     def ask(self, requests: Iterable[Asked]) -> None:
         """Have each answer taken that comes; the requests are in flight together."""
+        for request, answer in self._answered(requests):
+            self._take(request, answer)
+
+    def ask_headers(
+        self, requests: Iterable[tuple[str, RemotingCommand]]
+    ) -> list[Mapping[str, str] | None]:
+        """Return the fields of each answer; None of what was refused, or not answered."""
+        numbered = [
+            (number, Asked(broker, command, _nothing))
+            for number, (broker, command) in enumerate(requests)
+        ]
+        numbers = {id(asked): number for number, asked in numbered}
+        found: list[Mapping[str, str] | None] = [None] * len(numbered)
+        for request, answer in self._answered(asked for _, asked in numbered):
+            found[numbers[id(request)]] = answer.fields
+        return found
+
+    def _answered(self, requests: Iterable[Asked]) -> Iterator[tuple[Asked, RemotingCommand]]:
+        """Yield the requests that were answered with success; the others are noted."""
         asked: Sequence[Asked] = [each for each in requests if each.broker not in self.silent]
         found = ask_each(
             self._cluster,
@@ -52,7 +72,7 @@ class Answers:
                 self.silent.add(request.broker)
                 self._note(request, str(answer))
             elif answer.code == ResponseCode.SUCCESS:
-                self._take(request, answer)
+                yield request, answer
             elif answer.code not in request.passes:
                 self._note(request, f"code {answer.code}, {(answer.remark or '').strip()}")
 
@@ -72,4 +92,10 @@ class Answers:
         except ValueError:
             name = str(request.command.code)
         self.errors[request.broker][name] += 1
+        self.reasons[request.broker] = f"asked for {name}: {reason}"
         log.info("%s, asked for %s: %s", request.broker, name, reason)
+
+
+def _nothing(body: Body) -> None:
+    """Take a body of which nothing is wanted."""
+    del body

@@ -24,7 +24,7 @@ from rocketpy.spark_jobs import cli  # adds its commands
 CLUSTER = "rocketmq://127.0.0.1:9876"  # of examples
 CLUSTER_THERE = "ROCKETPY_TEST_CLUSTER"  # the variable with the address of one that is there
 NEVER_ENDS = {"-f", "--follow", "--watch", "-w"}
-SERVERS = {"broker", "namesrv", "metrics"}
+SERVERS = {"broker", "namesrv", "metrics", "console"}
 ENDS = {"--print-config", "--once"}
 
 
@@ -59,8 +59,9 @@ class Found(NamedTuple):
 
     @property
     def is_spark(self) -> bool:
-        """Whether it starts a Spark; the doctor does so only if told to."""
-        return cli.__package__ in self.command.callback.__module__ and self.name != "doctor"
+        """Whether it starts a Spark; the doctor does so only if told to, the console never."""
+        is_plain = self.name in ("doctor", "console")
+        return cli.__package__ in self.command.callback.__module__ and not is_plain
 
     @property
     def options(self) -> set[str]:

@@ -10,7 +10,7 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("broker_core", "connector", "spark_jobs")
+PACKAGES = ("broker_core", "connector", "console", "spark_jobs")
 
 
 def copy_source(into: Path) -> Path:

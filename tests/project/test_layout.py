@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("broker_core", "connector", "spark_jobs")
+PACKAGES = ("broker_core", "connector", "console", "spark_jobs")
 MAX_LINES = 400
 MAX_MEDIAN_LINES = 200
 

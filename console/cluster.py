@@ -1,0 +1,289 @@
+"""A cluster, asked as its tools ask it: Apache's brokers of 4.x and 5.x, and ours.
+
+C1  A broker that does not answer, or refuses a request, is a trouble of that answer; what the
+    others told is told.
+C2  Pages are asked for by several threads. Each question has a client of its own meanwhile; a few
+    are kept for the next ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from queue import Empty, LifoQueue
+
+from rocketpy.broker_core.client.access import ClusterAccess
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.client.key_queries import ALWAYS_MS
+from rocketpy.broker_core.client.pulled import Pulled, PullFilter
+from rocketpy.broker_core.client.pulling import Puller, record_batches
+from rocketpy.broker_core.client.topics import ClusterTopics
+from rocketpy.broker_core.doctor.findings import Finding
+from rocketpy.broker_core.errors import MessageNotFoundError
+from rocketpy.broker_core.message import parse_offset_id
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
+from rocketpy.broker_core.metrics.cluster_source import ClusterSource
+from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
+from rocketpy.broker_core.net.errors import split_address
+from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection
+from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettingsTable
+from rocketpy.broker_core.protocol.bodies.topics import TopicSettingsTable
+from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
+from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.requests.groups import GetConsumerConnections, QueryGroupsOfTopic
+from rocketpy.broker_core.protocol.requests.reading import QueryMessage, ViewMessage
+from rocketpy.console.answers import (
+    GroupMember,
+    GroupQueueLine,
+    PlaceKind,
+    QueueLine,
+    StoredMessage,
+    Told,
+    TopicLine,
+    Trouble,
+)
+from rocketpy.console.cluster_offsets import earliest_times, progress_of, ranges_of, spans_of
+from rocketpy.console.reader import Ranges
+from rocketpy.console.rows import COLUMNS, messages_of
+
+_KEPT_CLIENTS = 4
+_MOST_WITH_KEY = 64
+_NOT_FOUND = frozenset({ResponseCode.QUERY_NOT_FOUND})
+_OFFLINE = frozenset({ResponseCode.CONSUMER_NOT_ONLINE})
+_GONE = frozenset({ResponseCode.TOPIC_NOT_EXIST})
+
+
+class ClusterReader:
+    """Looks into one cluster. Any thread may ask."""
+
+    kind: PlaceKind = "cluster"
+
+    def __init__(self, access: ClusterAccess) -> None:
+        """Open nothing yet."""
+        self.title = str(access.address)
+        self._access, self._source = access, ClusterSource(access.connect())
+        self._idle: LifoQueue[Cluster] = LifoQueue(_KEPT_CLIENTS)
+
+    def look(self) -> Facts:
+        """Return what servers tell."""
+        return self._source.look(ScrapeOptions())
+
+    def check(self) -> Sequence[Finding]:
+        """Return nothing: the doctor looks at files."""
+        return ()
+
+    # --- what there is ----------------------------------------------------------------------------
+
+    def topics(self) -> Told[Mapping[str, TopicLine]]:
+        """Return all topics that a broker which answers has."""
+        found: dict[str, TopicLine] = {}
+
+        def take(broker: str, body: Body) -> None:
+            for name, each in TopicSettingsTable.decode(body).topics.items():
+                known = found.get(name, TopicLine(name, 0, 0, 0, ()))
+                found[name] = TopicLine(
+                    name,
+                    known.read_queues + each.read_queues,
+                    known.write_queues + each.write_queues,
+                    known.perm | each.perm,
+                    (*known.brokers, broker),
+                )
+
+        with self._asking() as (_, answers):
+            self._ask_all(answers, RemotingCommand(RequestCode.GET_ALL_TOPIC_CONFIG), take)
+            return Told(found, _troubles(answers))
+
+    def own_topics(self) -> frozenset[str]:
+        """Return the topics that are named after brokers and clusters."""
+        with self._cluster() as cluster:
+            return frozenset(ClusterTopics(cluster).of_brokers())
+
+    def queues(
+        self, topics: Iterable[TopicLine], *, with_first: bool = False
+    ) -> Told[Mapping[str, Sequence[QueueLine]]]:
+        """Return the queues of topics on the brokers that answer."""
+        with self._asking() as (_, answers):
+            found = spans_of(answers, topics)
+            if with_first:
+                found = earliest_times(answers, found)
+            return Told(found, _troubles(answers))
+
+    def groups(self) -> Told[Sequence[str]]:
+        """Return all groups that were made."""
+        found: set[str] = set()
+
+        def take(_: str, body: Body) -> None:
+            found.update(GroupSettingsTable.decode(body).groups)
+
+        with self._asking() as (_, answers):
+            code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+            self._ask_all(answers, RemotingCommand(code), take)
+            return Told(sorted(found), _troubles(answers))
+
+    def groups_of(self, topic: str) -> Told[Sequence[str]]:
+        """Return the groups that read a topic, or did."""
+        found: set[str] = set()
+
+        def take(_: str, body: Body) -> None:
+            found.update(GroupList.decode(body).group_list)
+
+        with self._asking() as (_, answers):
+            self._ask_all(answers, command_of(QueryGroupsOfTopic(topic=topic)), take)
+            return Told(sorted(found), _troubles(answers))
+
+    def progress(self, group: str) -> Told[Sequence[GroupQueueLine]]:
+        """Return how far a group is on the brokers that answer."""
+        with self._asking() as (_, answers):
+            found = progress_of(answers, group)
+            return Told(found, _troubles(answers))
+
+    def members(self, group: str) -> Told[Sequence[GroupMember] | None]:
+        """Return who consumes for a group now."""
+        found: dict[str, GroupMember] = {}
+
+        def take(_: str, body: Body) -> None:
+            for each in ConsumerConnection.decode(body).connections:
+                found[each.client_id] = GroupMember(each.client_id, each.client_addr, each.language)
+
+        with self._asking() as (_, answers):
+            command = command_of(GetConsumerConnections(consumer_group=group))
+            self._ask_all(answers, command, take, _OFFLINE)
+            return Told([found[name] for name in sorted(found)], _troubles(answers))
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Told[Ranges]:
+        """Return the offsets that queues hold between two times."""
+        with self._asking() as (cluster, answers):
+            queues = cluster.route(topic, fresh=True).all()
+            found = ranges_of(answers, queues, since_ms, until_ms)
+            return Told(found, _troubles(answers))
+
+    def read(
+        self, queue: MessageQueue, start: int, end: int, tag: str | None
+    ) -> Sequence[StoredMessage]:
+        """Return messages of a queue; the broker leaves out those of other tags."""
+        with self._cluster() as cluster:
+            puller = Puller(cluster, wanted=PullFilter.of(tag), most_messages=max(end - start, 1))
+            found = messages_of(record_batches(puller.read(queue, start, end), COLUMNS))
+            # A broker compares hashes of tags, and the last pull may give more.
+            return [
+                each
+                for each in found
+                if each.queue_offset < end and (tag is None or each.tags == tag)
+            ]
+
+    def with_key(
+        self, topic: str, key: str, *, is_unique: bool = False
+    ) -> Told[Sequence[StoredMessage]]:
+        """Return messages by the brokers' index: of each broker the newest."""
+        found: list[StoredMessage] = []
+
+        def take(broker: str, body: Body) -> None:
+            pulled = Pulled(MessageQueue(topic, broker, -1), 0, 0, 0, 0, body)
+            found.extend(messages_of(record_batches([pulled], COLUMNS)))
+
+        request = QueryMessage(
+            topic=topic,
+            key=key,
+            max_num=_MOST_WITH_KEY,
+            begin_timestamp=0,
+            end_timestamp=ALWAYS_MS,
+            is_unique_key=is_unique or None,
+        )
+        with self._asking() as (_, answers):
+            self._ask_all(answers, command_of(request), take, _NOT_FOUND)
+            # A broker looks them up by a hash.
+            fits = [
+                each
+                for each in found
+                if each.topic == topic and (each.uniq_key == key if is_unique else key in each.keys)
+            ]
+            return Told(fits, _troubles(answers))
+
+    def by_id(self, msg_id: str) -> StoredMessage:
+        """Return a message by its offset id; no other address than those of brokers is asked."""
+        host, physical_offset = parse_offset_id(msg_id)
+        with self._asking() as (cluster, answers):
+            info = cluster.info(fresh=True).broker_addr_table
+            home = next(
+                (
+                    name
+                    for name, data in info.items()
+                    if (host.address, host.port) in map(split_address, data.broker_addrs.values())
+                ),
+                None,
+            )
+            if home is None:
+                raise MessageNotFoundError(msg_id, f"no broker of {self.title} is at {host}")
+            found: list[StoredMessage] = []
+
+            def take(body: Body) -> None:
+                pulled = Pulled(MessageQueue("", home, -1), 0, 0, 0, 0, body)
+                found.extend(messages_of(record_batches([pulled], COLUMNS)))
+
+            answers.ask([Asked(home, command_of(ViewMessage(offset=physical_offset)), take)])
+            for message in found:
+                return message
+            reasons = "; ".join(each.what for each in _troubles(answers))
+            raise MessageNotFoundError(msg_id, reasons or f"broker {home} has none there")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._source.close()
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except Empty:
+                return
+
+    # --- clients ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _cluster(self) -> Iterator[Cluster]:
+        try:
+            cluster = self._idle.get_nowait()
+        except Empty:
+            cluster = self._access.connect()
+        try:
+            cluster.drop_lost()
+            yield cluster
+        except BaseException:
+            cluster.close()  # an answer may still be on its way
+            raise
+        if self._idle.full():
+            cluster.close()
+        else:
+            self._idle.put(cluster)
+
+    @contextmanager
+    def _asking(self) -> Iterator[tuple[Cluster, Answers]]:
+        """Give a client, and what asks all brokers that are registered.
+
+        Raises:
+            ServerUnreachableError: no name server answers.
+            NoBrokerError: no broker is registered.
+        """
+        with self._cluster() as cluster:
+            addresses = {name: cluster.broker_address(name) for name in cluster.masters()}
+            yield cluster, Answers(cluster, addresses)
+
+    def _ask_all(
+        self,
+        answers: Answers,
+        command: RemotingCommand,
+        take: Callable[[str, Body], None],
+        passes: frozenset[int] = frozenset(),
+    ) -> None:
+        def taking(broker: str) -> Callable[[Body], None]:
+            return lambda body: take(broker, body)
+
+        answers.ask(
+            Asked(broker, command, taking(broker), passes) for broker in sorted(answers.errors)
+        )
+
+
+def _troubles(answers: Answers) -> tuple[Trouble, ...]:
+    return tuple(Trouble(broker, reason) for broker, reason in sorted(answers.reasons.items()))

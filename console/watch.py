@@ -1,0 +1,184 @@
+"""Looks at a place time and again, so that pages need not wait and know the last hour.
+
+W1  One thread looks; pages take what the last look saw, whole, and never wait for a look but the
+    first, and for that not long.
+W2  A look that took long is followed by a longer rest: looking takes a tenth of the time at most.
+W3  Nothing grows: an hour of samples is kept, and one look.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rocketpy.broker_core.doctor.findings import Finding
+from rocketpy.broker_core.errors import RocketPyError
+from rocketpy.broker_core.metadata.names import (
+    DEAD_LETTER_TOPIC_PREFIX,
+    is_dead_letter_topic,
+    is_system_group,
+    is_system_topic,
+)
+from rocketpy.broker_core.metrics.facts import Facts, TopicLag
+from rocketpy.console.answers import DeadLetterLine, GroupLine, Sample, TopicLine
+from rocketpy.console.reader import PlaceReader
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 10.0
+_CHECK_EVERY_S = 600.0
+_REST = 9  # times as long as a look took
+_SAMPLES = int(3600 / EVERY_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look saw."""
+
+    at_ms: int
+    facts: Facts
+    topics: int  # without RocketMQ's own
+    groups: Sequence[GroupLine]
+    dead_letters: Sequence[DeadLetterLine]
+
+
+class Watch:
+    """A thread that looks at a place. Pages ask it from any thread."""
+
+    def __init__(self, reader: PlaceReader, *, every_s: float = EVERY_S) -> None:
+        self._reader, self._every_s = reader, every_s
+        self._has_looked, self._is_over = threading.Event(), threading.Event()
+        self._checked_s = float("-inf")
+        self._samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self.last: Look | None = None
+        self.checks: Sequence[Finding] = ()
+        self.problem = ""  # why the last look saw nothing, if it did not
+        self._thread = threading.Thread(target=self._run, name="console watch", daemon=True)
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no longer; a look that is under way is let to its end."""
+        self._is_over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def wait(self, at_most_s: float) -> None:
+        """Return when the place was looked at once, or the time is over."""
+        self._has_looked.wait(at_most_s)
+
+    def samples(self) -> tuple[Sample, ...]:
+        """Return what looks saw within the last hour."""
+        return tuple(self._samples)
+
+    def look(self) -> None:
+        """Look once."""
+        try:
+            self.last, self.problem = look_at(self._reader), ""
+            self._samples.append(_sample(self.last))
+        except (RocketPyError, OSError) as error:
+            self.problem = str(error)
+        finally:
+            self._has_looked.set()
+
+    def check(self) -> None:
+        """Have the doctor look, which may take long."""
+        self.checks = self._reader.check()
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            began_s = time.monotonic()
+            try:
+                self.look()
+                took_s = time.monotonic() - began_s
+                if began_s - self._checked_s >= _CHECK_EVERY_S:
+                    self._checked_s = began_s
+                    self.check()
+            except Exception:  # the next look may fare better, and pages go on
+                log.exception("a look at %s failed", self._reader.title)
+                took_s = time.monotonic() - began_s
+            self._is_over.wait(max(self._every_s, _REST * took_s))
+
+
+def look_at(reader: PlaceReader) -> Look:
+    """Look at a place once.
+
+    Raises:
+        RocketPyError: nothing can be told.
+    """
+    facts = reader.look()
+    if facts.name_servers and not any(each.is_up for each in facts.brokers):
+        # Nobody there to ask for more; who is down is told all the same.
+        return _look(facts, 0, (), ())
+    topics = reader.topics().value
+    own = reader.own_topics()
+    count = sum(1 for name in topics if not (is_system_topic(name) or name in own))
+    dead = _dead_letters(reader, topics.values())
+    return _look(facts, count, dead, reader.groups().value)
+
+
+def _look(facts: Facts, topics: int, dead: Sequence[DeadLetterLine], names: Sequence[str]) -> Look:
+    return Look(
+        at_ms=int(time.time() * 1000),
+        facts=facts,
+        topics=topics,
+        groups=_groups(facts, names, dead),
+        dead_letters=dead,
+    )
+
+
+def _dead_letters(reader: PlaceReader, topics: Iterable[TopicLine]) -> list[DeadLetterLine]:
+    dead = [each for each in topics if is_dead_letter_topic(each.name)]
+    spans = reader.queues(dead).value
+    return sorted(
+        DeadLetterLine(
+            name.removeprefix(DEAD_LETTER_TOPIC_PREFIX),
+            name,
+            sum(each.messages for each in queues),
+            max((each.last_ms for each in queues if each.last_ms), default=None),
+        )
+        for name, queues in spans.items()
+    )
+
+
+def _groups(
+    facts: Facts, names: Sequence[str], dead: Sequence[DeadLetterLine]
+) -> tuple[GroupLine, ...]:
+    """Return all groups by name: those that were made, and those that have read something."""
+    lags: dict[str, list[TopicLag]] = {name: [] for name in names}
+    online: dict[str, set[str]] = {}
+    for broker in facts.brokers:
+        for lag in broker.lags:
+            lags.setdefault(lag.group, []).append(lag)
+        for member in broker.members:
+            online.setdefault(member.group, set()).add(member.client_id)
+    letters = {each.group: each.messages for each in dead}
+    return tuple(
+        GroupLine(
+            name,
+            tuple(sorted({each.topic for each in lags[name]})),
+            sum(each.lag for each in lags[name]),
+            _age(lags[name]),
+            len(online.get(name, ())) if facts.name_servers else None,
+            letters.get(name, 0),
+        )
+        for name in sorted(lags)
+        if not is_system_group(name)
+    )
+
+
+def _age(lags: Sequence[TopicLag]) -> int | None:
+    behind = [each.age_ms for each in lags if each.lag]
+    known = [age for age in behind if age is not None]
+    return max(known, default=None if behind else 0)
+
+
+def _sample(look: Look) -> Sample:
+    stored = sum(sum(broker.ends.values()) for broker in look.facts.brokers)
+    return Sample(look.at_ms, stored, sum(each.lag for each in look.groups))

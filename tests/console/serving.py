@@ -1,0 +1,45 @@
+"""A console that serves some places, and what asks it without a browser."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rocketpy.console.place import WatchedPlace
+from rocketpy.console.web.serving import ConsoleServer
+
+
+class Answered(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+@contextmanager
+def serving(*places: WatchedPlace) -> Iterator[ConsoleServer]:
+    """Have a console that serves places, which are closed at its end."""
+    server = ConsoleServer(places, port=0)
+    server.serve()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def ask(
+    server: ConsoleServer, path: str, *, method: str = "GET", host: str = "127.0.0.1"
+) -> Answered:
+    """Ask for a path as it is given: nothing is tidied up before."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        connection.putrequest(method, path, skip_host=True)
+        connection.putheader("Host", host)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return Answered(answer.status, dict(answer.getheaders()), answer.read().decode("utf-8"))
+    finally:
+        connection.close()

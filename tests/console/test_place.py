@@ -1,0 +1,136 @@
+"""What pages ask of a place, of a folder, of our broker and of Apache's: they answer alike."""
+
+from __future__ import annotations
+
+import pytest
+from tests.console.shop import CAUSES, NASTY, PAID, READ, SCRIPT, UNPAID, until
+
+from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.console.answers import MessageQuestion
+from rocketpy.console.place import ListQuestion, WatchedPlace, cause_of
+
+ALL = PAID + UNPAID + 2
+LAG = ALL - READ
+
+
+def test_the_overview_has_numbers_and_what_is_wrong(place: WatchedPlace) -> None:
+    found = place.overview()
+    assert found.looked_ms is not None
+    assert (found.topics, found.lag, found.dead_letters) == (2, LAG, len(CAUSES))
+    assert found.groups == 1
+    assert [each.is_up for each in found.brokers] == [True]
+    wrong = [each for each in found.findings if each.verdict != "ok"]
+    (dead,) = [each for each in wrong if each.check == "dead"]
+    assert dead.what == "4 dead letters of billing"
+    assert dead.remedy.startswith("rocketpy job replay ")
+    assert [each.lag for each in found.samples] == [LAG] * len(found.samples)
+
+
+def test_topics_are_searched_and_sorted(place: WatchedPlace) -> None:
+    found = place.topics(ListQuestion(order="messages", is_descending=True))
+    assert [(each.line.name, each.messages) for each in found.topics] == [
+        ("orders", ALL),
+        ("empty", 0),
+    ]
+    assert found.troubles == ()
+    assert place.topics(ListQuestion(text="ORD")).found == 1
+    assert place.topics(ListQuestion(text="no such")).topics == ()
+    everything = place.topics(ListQuestion(text="DLQ", everything=True))
+    assert [each.line.name for each in everything.topics] == ["%DLQ%billing"]
+
+
+def test_a_topic_has_its_queues_with_times_and_its_groups(place: WatchedPlace) -> None:
+    found = place.topic("orders")
+    assert [(each.queue_id, each.first, each.end) for each in found.queues] == [
+        (0, 0, 10),
+        (1, 0, 9),
+    ]
+    for each in found.queues:
+        assert each.first_ms is not None
+        assert each.last_ms is not None
+        assert 0 < each.first_ms <= each.last_ms
+    assert found.groups == ("billing",)
+    assert [(each.first_ms, each.last_ms) for each in place.topic("empty").queues] == [(None, None)]
+    with pytest.raises(TopicNotFoundError):
+        place.topic("orderz")
+
+
+def test_a_group_has_its_lag_in_messages_and_time(place: WatchedPlace) -> None:
+    (line,) = place.groups(ListQuestion(order="lag", is_descending=True)).groups
+    assert (line.name, line.lag, line.dead_letters) == ("billing", LAG, len(CAUSES))
+    assert line.age_ms
+    found = place.group("billing")
+    orders = {each.queue_id: each for each in found.queues if each.topic == "orders"}
+    assert {number: each.lag for number, each in orders.items()} == {0: 10 - READ, 1: 9}
+    assert all(each.age_ms for each in orders.values())
+    assert found.lag == LAG
+    assert found.age_ms
+    assert found.members == (None if place.kind == "folder" else ())
+    assert found.troubles == ()
+
+
+def test_messages_are_found_by_time_and_tag(place: WatchedPlace) -> None:
+    newest = place.newest(MessageQuestion(topic="orders", most=5))
+    assert len(newest.messages) == 5
+    assert newest.is_cut
+    unpaid = place.newest(MessageQuestion(topic="orders", tag="unpaid"))
+    assert len(unpaid.messages) == UNPAID
+    assert not unpaid.is_cut
+    times = [each.stored_ms for each in unpaid.messages]
+    assert times == sorted(times, reverse=True)
+    last_ms = newest.messages[0].stored_ms
+    assert place.newest(MessageQuestion(topic="orders", since_ms=last_ms + 1)).messages == ()
+    before = place.newest(MessageQuestion(topic="orders", until_ms=last_ms + 1))
+    assert len(before.messages) == ALL
+
+
+def test_messages_are_found_by_key_unique_key_id_and_offset(place: WatchedPlace) -> None:
+    until(lambda: place.with_key("orders", "o-3").messages)  # the index follows
+    (found,) = place.with_key("orders", "o-3").messages
+    assert (found.body, found.tags, found.properties["region"]) == (b'{"order": 3}', "paid", "eu")
+    assert len(place.with_key("orders", "all").messages) == PAID + UNPAID
+    assert place.with_key("orders", "o").messages == ()
+    assert found.uniq_key is not None
+    (same,) = place.with_key("orders", found.uniq_key, is_unique=True).messages
+    assert same == found
+    assert place.by_id(found.msg_id) == found
+    queue = MessageQueue("orders", found.broker, found.queue_id)
+    assert place.at(queue, found.queue_offset) == found
+    with pytest.raises(MessageNotFoundError):
+        place.at(queue, 1000)
+
+
+def test_a_message_tells_its_life_and_who_has_read_it(place: WatchedPlace) -> None:
+    queue = MessageQueue("orders", place.topic("orders").queues[0].broker, 0)
+    first, unread = place.at(queue, 0), place.at(queue, READ)
+    life = place.life(first)
+    assert [(each.group, each.has_read) for each in life.readers] == [("billing", True)]
+    assert [each.has_read for each in place.life(unread).readers] == [False]
+    assert life.steps[0].what == "stored"
+    assert life.steps[0].message == first
+    if place.kind == "folder":  # elsewhere the test itself made the dead letters
+        until(lambda: len(place.life(first).steps) == 2)
+        assert place.life(first).steps[1].what == "given up: timeout"
+
+
+def test_dead_letters_are_told_by_cause(place: WatchedPlace) -> None:
+    (line,) = place.dead_letter_groups()
+    assert (line.group, line.messages) == ("billing", len(CAUSES))
+    every = place.dead_letters("billing", cause=None, since_ms=None, until_ms=None)
+    assert {each.cause: each.letters for each in every.causes} == {
+        "timeout": 1,
+        "no_price": 2,
+        SCRIPT: 1,
+    }
+    some = place.dead_letters("billing", cause="no_price", since_ms=None, until_ms=None)
+    assert [cause_of(each) for each in some.letters.messages] == ["no_price"] * 2
+    assert {each.properties["RETRY_TOPIC"] for each in some.letters.messages} == {"orders"}
+
+
+def test_whatever_a_message_holds_is_told_as_it_is(place: WatchedPlace) -> None:
+    (nasty,) = place.newest(MessageQuestion(topic="orders", tag="nasty")).messages
+    assert nasty.body == SCRIPT.encode()
+    assert nasty.properties[NASTY] == SCRIPT
+    (plain,) = place.newest(MessageQuestion(topic="orders", tag="bytes")).messages
+    assert plain.body == bytes(range(256))
