@@ -23,7 +23,7 @@ class Trouble(NamedTuple):
     what: str
 
 
-class Told(NamedTuple, Generic[_Value]):
+class Heard(NamedTuple, Generic[_Value]):
     """An answer, and what is missing in it."""
 
     value: _Value
@@ -124,7 +124,7 @@ class GroupQueueLine(NamedTuple):
         return max(self.end - self.committed, 0)
 
 
-class GroupMember(NamedTuple):
+class ConnectedMember(NamedTuple):
     """A client that consumes for a group now."""
 
     client_id: str
@@ -138,7 +138,7 @@ class GroupView:
 
     name: str
     queues: tuple[GroupQueueLine, ...]
-    members: tuple[GroupMember, ...] | None
+    members: tuple[ConnectedMember, ...] | None
     dead_letters: int
     troubles: tuple[Trouble, ...]
 
@@ -237,7 +237,7 @@ class CauseCount(NamedTuple):
     letters: int
 
 
-class DeadLetters(NamedTuple):
+class DeadLettersShown(NamedTuple):
     """Dead letters of a group, newest first, and their causes."""
 
     letters: MessageList
@@ -263,7 +263,7 @@ class BrokerLine(NamedTuple):
     refused: tuple[str, ...]  # requests that it did not answer as it should
 
 
-class Sample(NamedTuple):
+class LagSample(NamedTuple):
     """What a look at a place saw: messages ever stored, and messages not read."""
 
     at_ms: int
@@ -286,4 +286,4 @@ class PlaceOverview:
     age_ms: int | None = None
     dead_letters: int = 0
     size_bytes: int | None = None
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[LagSample, ...] = ()

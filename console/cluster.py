@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from queue import Empty, LifoQueue
 
 from rocketpy.broker_core.client.access import ClusterAccess
@@ -35,12 +36,12 @@ from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.requests.groups import GetConsumerConnections, QueryGroupsOfTopic
 from rocketpy.broker_core.protocol.requests.reading import QueryMessage, ViewMessage
 from rocketpy.console.answers import (
-    GroupMember,
+    ConnectedMember,
     GroupQueueLine,
+    Heard,
     PlaceKind,
     QueueLine,
     StoredMessage,
-    Told,
     TopicLine,
     Trouble,
 )
@@ -49,6 +50,8 @@ from rocketpy.console.reader import Ranges
 from rocketpy.console.rows import COLUMNS, messages_of
 
 _KEPT_CLIENTS = 4
+# For a look, for which nobody waits: brokers tell the lag of thousands of groups in one answer.
+_LOOK_TIMEOUT_S = 20.0
 _MOST_WITH_KEY = 64
 _NOT_FOUND = frozenset({ResponseCode.QUERY_NOT_FOUND})
 _OFFLINE = frozenset({ResponseCode.CONSUMER_NOT_ONLINE})
@@ -63,7 +66,9 @@ class ClusterReader:
     def __init__(self, access: ClusterAccess) -> None:
         """Open nothing yet."""
         self.title = str(access.address)
-        self._access, self._source = access, ClusterSource(access.connect())
+        self._access = access
+        patient = replace(access, timeout_s=max(access.timeout_s, _LOOK_TIMEOUT_S))
+        self._source = ClusterSource(patient.connect())
         self._idle: LifoQueue[Cluster] = LifoQueue(_KEPT_CLIENTS)
 
     def look(self) -> Facts:
@@ -76,7 +81,7 @@ class ClusterReader:
 
     # --- what there is ----------------------------------------------------------------------------
 
-    def topics(self) -> Told[Mapping[str, TopicLine]]:
+    def topics(self) -> Heard[Mapping[str, TopicLine]]:
         """Return all topics that a broker which answers has."""
         found: dict[str, TopicLine] = {}
 
@@ -93,7 +98,7 @@ class ClusterReader:
 
         with self._asking() as (_, answers):
             self._ask_all(answers, RemotingCommand(RequestCode.GET_ALL_TOPIC_CONFIG), take)
-            return Told(found, _troubles(answers))
+            return Heard(found, _troubles(answers))
 
     def own_topics(self) -> frozenset[str]:
         """Return the topics that are named after brokers and clusters."""
@@ -102,15 +107,15 @@ class ClusterReader:
 
     def queues(
         self, topics: Iterable[TopicLine], *, with_first: bool = False
-    ) -> Told[Mapping[str, Sequence[QueueLine]]]:
+    ) -> Heard[Mapping[str, Sequence[QueueLine]]]:
         """Return the queues of topics on the brokers that answer."""
         with self._asking() as (_, answers):
             found = spans_of(answers, topics)
             if with_first:
                 found = earliest_times(answers, found)
-            return Told(found, _troubles(answers))
+            return Heard(found, _troubles(answers))
 
-    def groups(self) -> Told[Sequence[str]]:
+    def groups(self) -> Heard[Sequence[str]]:
         """Return all groups that were made."""
         found: set[str] = set()
 
@@ -120,9 +125,9 @@ class ClusterReader:
         with self._asking() as (_, answers):
             code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
             self._ask_all(answers, RemotingCommand(code), take)
-            return Told(sorted(found), _troubles(answers))
+            return Heard(sorted(found), _troubles(answers))
 
-    def groups_of(self, topic: str) -> Told[Sequence[str]]:
+    def groups_of(self, topic: str) -> Heard[Sequence[str]]:
         """Return the groups that read a topic, or did."""
         found: set[str] = set()
 
@@ -131,35 +136,37 @@ class ClusterReader:
 
         with self._asking() as (_, answers):
             self._ask_all(answers, command_of(QueryGroupsOfTopic(topic=topic)), take)
-            return Told(sorted(found), _troubles(answers))
+            return Heard(sorted(found), _troubles(answers))
 
-    def progress(self, group: str) -> Told[Sequence[GroupQueueLine]]:
+    def progress(self, group: str) -> Heard[Sequence[GroupQueueLine]]:
         """Return how far a group is on the brokers that answer."""
         with self._asking() as (_, answers):
             found = progress_of(answers, group)
-            return Told(found, _troubles(answers))
+            return Heard(found, _troubles(answers))
 
-    def members(self, group: str) -> Told[Sequence[GroupMember] | None]:
+    def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return who consumes for a group now."""
-        found: dict[str, GroupMember] = {}
+        found: dict[str, ConnectedMember] = {}
 
         def take(_: str, body: Body) -> None:
             for each in ConsumerConnection.decode(body).connections:
-                found[each.client_id] = GroupMember(each.client_id, each.client_addr, each.language)
+                found[each.client_id] = ConnectedMember(
+                    each.client_id, each.client_addr, each.language
+                )
 
         with self._asking() as (_, answers):
             command = command_of(GetConsumerConnections(consumer_group=group))
             self._ask_all(answers, command, take, _OFFLINE)
-            return Told([found[name] for name in sorted(found)], _troubles(answers))
+            return Heard([found[name] for name in sorted(found)], _troubles(answers))
 
     # --- messages ---------------------------------------------------------------------------------
 
-    def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Told[Ranges]:
+    def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Heard[Ranges]:
         """Return the offsets that queues hold between two times."""
         with self._asking() as (cluster, answers):
             queues = cluster.route(topic, fresh=True).all()
             found = ranges_of(answers, queues, since_ms, until_ms)
-            return Told(found, _troubles(answers))
+            return Heard(found, _troubles(answers))
 
     def read(
         self, queue: MessageQueue, start: int, end: int, tag: str | None
@@ -177,7 +184,7 @@ class ClusterReader:
 
     def with_key(
         self, topic: str, key: str, *, is_unique: bool = False
-    ) -> Told[Sequence[StoredMessage]]:
+    ) -> Heard[Sequence[StoredMessage]]:
         """Return messages by the brokers' index: of each broker the newest."""
         found: list[StoredMessage] = []
 
@@ -201,7 +208,7 @@ class ClusterReader:
                 for each in found
                 if each.topic == topic and (each.uniq_key == key if is_unique else key in each.keys)
             ]
-            return Told(fits, _troubles(answers))
+            return Heard(fits, _troubles(answers))
 
     def by_id(self, msg_id: str) -> StoredMessage:
         """Return a message by its offset id; no other address than those of brokers is asked."""

@@ -26,12 +26,12 @@ from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
 from rocketpy.broker_core.metrics.folder_source import FolderSource
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.console.answers import (
-    GroupMember,
+    ConnectedMember,
     GroupQueueLine,
+    Heard,
     PlaceKind,
     QueueLine,
     StoredMessage,
-    Told,
     TopicLine,
     Trouble,
 )
@@ -64,10 +64,10 @@ class FolderReader:
         """Return what the doctor finds; it reads every byte of a store that is not large."""
         return [*check_store(self._path, self._clock)]
 
-    def topics(self) -> Told[Mapping[str, TopicLine]]:
+    def topics(self) -> Heard[Mapping[str, TopicLine]]:
         """Return all topics."""
         brokers = (self._broker,)
-        return Told(
+        return Heard(
             {
                 name: TopicLine(name, each.read_queues, each.write_queues, each.perm, brokers)
                 for name, each in self._store.topics().items()
@@ -80,7 +80,7 @@ class FolderReader:
 
     def queues(
         self, topics: Iterable[TopicLine], *, with_first: bool = False
-    ) -> Told[Mapping[str, Sequence[QueueLine]]]:
+    ) -> Heard[Mapping[str, Sequence[QueueLine]]]:
         """Return the queues of topics."""
         found: dict[str, Sequence[QueueLine]] = {}
         troubles = []
@@ -92,7 +92,7 @@ class FolderReader:
                 ]
             except RocketPyError as error:  # of this topic alone
                 troubles.append(Trouble(topic.name, str(error)))
-        return Told(found, tuple(troubles))
+        return Heard(found, tuple(troubles))
 
     def _queue(
         self, topic: str, queue_id: int, first: int, end: int, *, with_first: bool
@@ -113,21 +113,21 @@ class FolderReader:
         except CorruptStoreError:  # retention took it meanwhile, or it is damaged: the doctor tells
             return None
 
-    def groups(self) -> Told[Sequence[str]]:
+    def groups(self) -> Heard[Sequence[str]]:
         """Return all groups."""
         read = {row.group for row in self._store.group_offsets.all()}
-        return Told(sorted(self._store.groups().keys() | read))
+        return Heard(sorted(self._store.groups().keys() | read))
 
-    def groups_of(self, topic: str) -> Told[Sequence[str]]:
+    def groups_of(self, topic: str) -> Heard[Sequence[str]]:
         """Return the groups that committed something in a topic."""
         rows = self._store.group_offsets.all()
-        return Told(
+        return Heard(
             sorted(
                 {row.group for row in rows if row.topic == topic and not is_notes_group(row.group)}
             )
         )
 
-    def progress(self, group: str) -> Told[Sequence[GroupQueueLine]]:
+    def progress(self, group: str) -> Heard[Sequence[GroupQueueLine]]:
         """Return how far a group is; queues that it never committed count from their first."""
         topics = sorted(
             {row.topic for row in self._store.group_offsets.all() if row.group == group}
@@ -139,7 +139,7 @@ class FolderReader:
                 found += self._progress(group, topic)
             except RocketPyError as error:
                 troubles.append(Trouble(topic, str(error)))
-        return Told(found, tuple(troubles))
+        return Heard(found, tuple(troubles))
 
     def _progress(self, group: str, topic: str) -> list[GroupQueueLine]:
         committed, now_ms = self._store.committed(group, topic), int(time.time() * 1000)
@@ -151,12 +151,12 @@ class FolderReader:
             found.append(GroupQueueLine(topic, self._broker, queue_id, at, end, age_ms))
         return found
 
-    def members(self, group: str) -> Told[Sequence[GroupMember] | None]:
+    def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return None: files do not tell who is connected."""
         del group
-        return Told(None)
+        return Heard(None)
 
-    def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Told[Ranges]:
+    def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Heard[Ranges]:
         """Return the offsets that queues hold between two times."""
         found = {}
         for queue_id, (first, end) in self._store.queues(topic).items():
@@ -165,7 +165,7 @@ class FolderReader:
             if until_ms is not None:
                 end = min(end, self._store.offset_by_time(topic, queue_id, until_ms))
             found[MessageQueue(topic, self._broker, queue_id)] = (first, max(first, end))
-        return Told(found)
+        return Heard(found)
 
     def read(
         self, queue: MessageQueue, start: int, end: int, tag: str | None
@@ -186,13 +186,13 @@ class FolderReader:
 
     def with_key(
         self, topic: str, key: str, *, is_unique: bool = False
-    ) -> Told[Sequence[StoredMessage]]:
+    ) -> Heard[Sequence[StoredMessage]]:
         """Return messages by the index."""
         try:
             table = self._store.query(topic, key=key, columns=COLUMNS.names)
         except TopicNotFoundError:
-            return Told(())
-        return Told(
+            return Heard(())
+        return Heard(
             [
                 each
                 for each in messages_of(table.to_batches())

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
@@ -22,7 +22,7 @@ from rocketpy.console.answers import (
     CauseCount,
     CountedTopic,
     DeadLetterLine,
-    DeadLetters,
+    DeadLettersShown,
     GroupLine,
     GroupsShown,
     GroupView,
@@ -40,15 +40,13 @@ from rocketpy.console.findings import disk_used, findings_of
 from rocketpy.console.life import life_of
 from rocketpy.console.newest import newest
 from rocketpy.console.reader import PlaceReader
-from rocketpy.console.watch import Look, Watch
+from rocketpy.console.watch import PlaceLook, Watch
 
 PAGE = 50
 _FIRST_LOOK_S = 0.8  # a page waits no longer for it
 _KEPT_S = 5.0  # how long the list of topics is taken for the present one
+_MOST_COUNTED = 500  # topics whose messages are counted to sort by them
 NO_CAUSE = "(no cause was noted)"
-
-TopicOrder = Literal["name", "queues", "messages", "last"]
-GroupOrder = Literal["name", "lag", "age", "members", "dead"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +117,11 @@ class WatchedPlace:
     # --- topics -----------------------------------------------------------------------------------
 
     def topics(self, question: ListQuestion) -> TopicsShown:
-        """Return a page of topics; counts are asked for those on it, and for all to sort by."""
+        """Return a page of topics.
+
+        Counts are asked for the topics on it. To sort by them, all that were found are counted; of
+        many, the order is that of the messages ever stored, as the last look saw them.
+        """
         known, troubles = self._known_topics()
         own = frozenset[str]() if question.everything else self._own_topics()
         wanted = question.text.strip().lower()
@@ -129,12 +131,17 @@ class WatchedPlace:
             if wanted in name.lower()
             and (question.everything or not (is_system_topic(name) or name in own))
         ]
-        if question.order in ("messages", "last"):
+        if question.order == "messages" and len(found) <= _MOST_COUNTED:
             counted, more = self._counted(found)
-            rows = _page(counted, _TOPIC_KEYS[question.order], question)
+            rows = _page(counted, lambda each: (each.messages or 0, each.line.name), question)
         else:
-            lines = _page(found, _LINE_KEYS[question.order], question)
-            rows, more = self._counted(lines)
+            ends = self._ends()
+            keys: dict[str, Callable[[TopicLine], Any]] = {
+                "name": lambda line: line.name,
+                "queues": lambda line: (line.read_queues, line.name),
+                "messages": lambda line: (ends[line.name], line.name),
+            }
+            rows, more = self._counted(_page(found, keys[question.order], question))
         return TopicsShown(tuple(rows), len(found), self._with_down(*troubles, *more))
 
     def topic(self, name: str) -> TopicView:
@@ -170,6 +177,15 @@ class WatchedPlace:
             kept = time.monotonic(), dict(sorted(told.value.items())), told.troubles
             self._topics = kept
         return kept[1], kept[2]
+
+    def _ends(self) -> Counter[str]:
+        """Return how many messages topics ever got."""
+        look = self.watch.last
+        return (
+            Counter[str]()
+            if look is None
+            else sum((Counter(broker.ends) for broker in look.facts.brokers), Counter[str]())
+        )
 
     def _own_topics(self) -> frozenset[str]:
         """Return the topics of brokers, those that are down included."""
@@ -268,7 +284,7 @@ class WatchedPlace:
 
     def dead_letters(
         self, group: str, *, cause: str | None, since_ms: int | None, until_ms: int | None
-    ) -> DeadLetters:
+    ) -> DeadLettersShown:
         """Return the newest dead letters of a group, and the causes among them."""
         question = MessageQuestion(
             topic=dead_letter_topic(group), since_ms=since_ms, until_ms=until_ms, most=500
@@ -279,7 +295,7 @@ class WatchedPlace:
             fits = tuple(each for each in found.messages if cause_of(each) == cause)
             found = found._replace(messages=fits)
         shown = found._replace(messages=found.messages[: 2 * PAGE])
-        return DeadLetters(shown, tuple(CauseCount(*each) for each in causes.most_common()))
+        return DeadLettersShown(shown, tuple(CauseCount(*each) for each in causes.most_common()))
 
 
 def cause_of(message: StoredMessage) -> str:
@@ -287,7 +303,7 @@ def cause_of(message: StoredMessage) -> str:
     return message.properties.get(CAUSE) or NO_CAUSE
 
 
-def _brokers(look: Look) -> tuple[BrokerLine, ...]:
+def _brokers(look: PlaceLook) -> tuple[BrokerLine, ...]:
     return tuple(
         BrokerLine(
             name=each.name,
@@ -320,28 +336,12 @@ def _page(rows: Sequence[Any], key: Callable[[Any], Any], question: ListQuestion
     return ordered[first : first + PAGE]
 
 
-def _line_name(line: TopicLine) -> str:
-    return line.name
-
-
-def _group_name(line: GroupLine) -> str:
-    return line.name
-
-
-_LINE_KEYS: dict[str, Callable[[TopicLine], Any]] = {
-    "name": _line_name,
-    "queues": lambda line: (line.read_queues, line.name),
-}
-_TOPIC_KEYS: dict[str, Callable[[CountedTopic], Any]] = {
-    "messages": lambda topic: (topic.messages or 0, topic.line.name),
-    "last": lambda topic: (topic.last_ms or 0, topic.line.name),
-}
 _GROUP_KEYS: dict[str, Callable[[GroupLine], Any]] = {
-    "name": _group_name,
+    "name": lambda line: line.name,
     "lag": lambda line: (line.lag, line.name),
     "age": lambda line: (line.age_ms or 0, line.name),
     "members": lambda line: (line.members or 0, line.name),
     "dead": lambda line: (line.dead_letters, line.name),
 }
-TOPIC_ORDERS = (*_LINE_KEYS, *_TOPIC_KEYS)
+TOPIC_ORDERS = ("name", "queues", "messages")
 GROUP_ORDERS = (*_GROUP_KEYS,)

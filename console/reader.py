@@ -13,12 +13,12 @@ from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metrics.facts import Facts
 from rocketpy.console.answers import (
-    GroupMember,
+    ConnectedMember,
     GroupQueueLine,
+    Heard,
     PlaceKind,
     QueueLine,
     StoredMessage,
-    Told,
     TopicLine,
 )
 
@@ -37,7 +37,7 @@ class PlaceReader(Protocol):
     def check(self) -> Sequence[Finding]:
         """Return what the doctor finds; it may take long."""
 
-    def topics(self) -> Told[Mapping[str, TopicLine]]:
+    def topics(self) -> Heard[Mapping[str, TopicLine]]:
         """Return all topics by name, RocketMQ's own included."""
 
     def own_topics(self) -> frozenset[str]:
@@ -45,22 +45,22 @@ class PlaceReader(Protocol):
 
     def queues(
         self, topics: Iterable[TopicLine], *, with_first: bool = False
-    ) -> Told[Mapping[str, Sequence[QueueLine]]]:
+    ) -> Heard[Mapping[str, Sequence[QueueLine]]]:
         """Return the queues of topics; `with_first` also when their first messages were stored."""
 
-    def groups(self) -> Told[Sequence[str]]:
+    def groups(self) -> Heard[Sequence[str]]:
         """Return the names of all groups that were made, or have read something."""
 
-    def groups_of(self, topic: str) -> Told[Sequence[str]]:
+    def groups_of(self, topic: str) -> Heard[Sequence[str]]:
         """Return the groups that read a topic, or did."""
 
-    def progress(self, group: str) -> Told[Sequence[GroupQueueLine]]:
+    def progress(self, group: str) -> Heard[Sequence[GroupQueueLine]]:
         """Return how far a group is in each of its queues."""
 
-    def members(self, group: str) -> Told[Sequence[GroupMember] | None]:
+    def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return who consumes for a group now; None if that cannot be known."""
 
-    def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Told[Ranges]:
+    def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Heard[Ranges]:
         """Return the offsets that queues hold, of messages stored between two times."""
 
     def read(
@@ -70,7 +70,7 @@ class PlaceReader(Protocol):
 
     def with_key(
         self, topic: str, key: str, *, is_unique: bool = False
-    ) -> Told[Sequence[StoredMessage]]:
+    ) -> Heard[Sequence[StoredMessage]]:
         """Return messages that have a key, or it as unique key; none if there is no such topic."""
 
     def by_id(self, msg_id: str) -> StoredMessage:

@@ -24,7 +24,7 @@ from rocketpy.broker_core.metadata.names import (
     is_system_topic,
 )
 from rocketpy.broker_core.metrics.facts import Facts, TopicLag
-from rocketpy.console.answers import DeadLetterLine, GroupLine, Sample, TopicLine
+from rocketpy.console.answers import DeadLetterLine, GroupLine, LagSample, TopicLine
 from rocketpy.console.reader import PlaceReader
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _SAMPLES = int(3600 / EVERY_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class PlaceLook:
     """What one look saw."""
 
     at_ms: int
@@ -53,8 +53,8 @@ class Watch:
         self._reader, self._every_s = reader, every_s
         self._has_looked, self._is_over = threading.Event(), threading.Event()
         self._checked_s = float("-inf")
-        self._samples: deque[Sample] = deque(maxlen=_SAMPLES)
-        self.last: Look | None = None
+        self._samples: deque[LagSample] = deque(maxlen=_SAMPLES)
+        self.last: PlaceLook | None = None
         self.checks: Sequence[Finding] = ()
         self.problem = ""  # why the last look saw nothing, if it did not
         self._thread = threading.Thread(target=self._run, name="console watch", daemon=True)
@@ -73,7 +73,7 @@ class Watch:
         """Return when the place was looked at once, or the time is over."""
         self._has_looked.wait(at_most_s)
 
-    def samples(self) -> tuple[Sample, ...]:
+    def samples(self) -> tuple[LagSample, ...]:
         """Return what looks saw within the last hour."""
         return tuple(self._samples)
 
@@ -106,7 +106,7 @@ class Watch:
             self._is_over.wait(max(self._every_s, _REST * took_s))
 
 
-def look_at(reader: PlaceReader) -> Look:
+def look_at(reader: PlaceReader) -> PlaceLook:
     """Look at a place once.
 
     Raises:
@@ -123,8 +123,10 @@ def look_at(reader: PlaceReader) -> Look:
     return _look(facts, count, dead, reader.groups().value)
 
 
-def _look(facts: Facts, topics: int, dead: Sequence[DeadLetterLine], names: Sequence[str]) -> Look:
-    return Look(
+def _look(
+    facts: Facts, topics: int, dead: Sequence[DeadLetterLine], names: Sequence[str]
+) -> PlaceLook:
+    return PlaceLook(
         at_ms=int(time.time() * 1000),
         facts=facts,
         topics=topics,
@@ -179,6 +181,6 @@ def _age(lags: Sequence[TopicLag]) -> int | None:
     return max(known, default=None if behind else 0)
 
 
-def _sample(look: Look) -> Sample:
+def _sample(look: PlaceLook) -> LagSample:
     stored = sum(sum(broker.ends.values()) for broker in look.facts.brokers)
-    return Sample(look.at_ms, stored, sum(each.lag for each in look.groups))
+    return LagSample(look.at_ms, stored, sum(each.lag for each in look.groups))

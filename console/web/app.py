@@ -37,7 +37,7 @@ from rocketpy.console.web.headers import Guard
 log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
-_STATUS: tuple[tuple[type[RocketPyError], HTTPStatus], ...] = (
+_STATUS: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (TopicNotFoundError, HTTPStatus.NOT_FOUND),
     (GroupNotFoundError, HTTPStatus.NOT_FOUND),
     (MessageNotFoundError, HTTPStatus.NOT_FOUND),
@@ -69,6 +69,7 @@ def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlett
         middleware=[Middleware(Guard, hosts=hosts)],
         exception_handlers={
             RocketPyError: views.failed,
+            PageAddressError: views.failed,
             OSError: views.failed,
             HTTPException: views.missing,
             Exception: views.unforeseen,

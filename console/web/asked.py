@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from starlette.datastructures import QueryParams
 
-from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.moments import milliseconds
 from rocketpy.console.place import ListQuestion
 
@@ -14,8 +13,8 @@ _MOST_TEXT = 1024
 _MOST_NUMBER = 1 << 62
 
 
-class PageAddressError(RocketPyError):
-    """Is raised when the address of a page asks for what cannot be."""
+class PageAddressError(ValueError):
+    """Is raised when the address of a page asks for what cannot be; the browser is told."""
 
     def __init__(self, name: str, value: str, remedy: str) -> None:
         super().__init__(name, value, remedy)

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from rocketpy.console.answers import Sample, StoredMessage
+from rocketpy.console.answers import LagSample, StoredMessage
 
 BodyKind = Literal["json", "text", "hex"]
 UNKNOWN = "\N{EN DASH}"
@@ -164,12 +164,12 @@ class Curve(NamedTuple):
     most: float
 
 
-def lag_curve(samples: Sequence[Sample]) -> Curve | None:
+def lag_curve(samples: Sequence[LagSample]) -> Curve | None:
     """Return the messages that were unread."""
     return _curve([(each.at_ms, float(each.lag)) for each in samples])
 
 
-def rate_curve(samples: Sequence[Sample]) -> Curve | None:
+def rate_curve(samples: Sequence[LagSample]) -> Curve | None:
     """Return the messages a second that came between two looks."""
     return _curve(
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketpy.console.answers import Sample, StoredMessage
+from rocketpy.console.answers import LagSample, StoredMessage
 from rocketpy.console.web import shown
 
 
@@ -64,7 +64,12 @@ def test_a_preview_is_one_short_line() -> None:
 
 
 def test_curves_go_through_what_was_seen() -> None:
-    samples = [Sample(0, 0, 10), Sample(1000, 50, 5), Sample(1000, 50, 5), Sample(2000, 50, 0)]
+    samples = [
+        LagSample(0, 0, 10),
+        LagSample(1000, 50, 5),
+        LagSample(1000, 50, 5),
+        LagSample(2000, 50, 0),
+    ]
     lag, came = shown.lag_curve(samples), shown.rate_curve(samples)
     assert lag is not None
     assert came is not None

@@ -35,5 +35,5 @@ def names_in(cell: str) -> list[str]:
 
 def source_files(root: Path) -> list[Path]:
     """Return the modules of the packages."""
-    packages = ("broker_core", "connector", "spark_jobs")
+    packages = ("broker_core", "connector", "console", "spark_jobs")
     return [path for package in packages for path in sorted((root / package).rglob("*.py"))]
