@@ -44,7 +44,8 @@ from rocketpy.console.watch import PlaceLook, Watch
 
 PAGE = 50
 _FIRST_LOOK_S = 0.8  # a page waits no longer for it
-_KEPT_S = 5.0  # how long the list of topics is taken for the present one
+# How long the list of topics is taken for the present one: the longer, the longer it took.
+_KEPT_S, _KEPT_TIMES = 2.0, 20
 _MOST_COUNTED = 500  # topics whose messages are counted to sort by them
 NO_CAUSE = "(no cause was noted)"
 
@@ -101,7 +102,7 @@ class WatchedPlace:
             age_ms=max(ages, default=0),
             dead_letters=sum(each.messages for each in look.dead_letters),
             size_bytes=sum(each.storage_bytes or 0 for each in look.facts.brokers) or None,
-            samples=self.watch.samples(),
+            samples=self.watch.samples,
         )
 
     def _with_down(self, *troubles: Trouble) -> tuple[Trouble, ...]:
@@ -172,9 +173,12 @@ class WatchedPlace:
 
     def _known_topics(self) -> tuple[dict[str, TopicLine], tuple[Trouble, ...]]:
         kept = self._topics
-        if kept is None or time.monotonic() - kept[0] > _KEPT_S:
+        if kept is None or time.monotonic() > kept[0]:
+            began_s = time.monotonic()
             told = self._reader.topics()
-            kept = time.monotonic(), dict(sorted(told.value.items())), told.troubles
+            now_s = time.monotonic()
+            until_s = now_s + max(_KEPT_S, _KEPT_TIMES * (now_s - began_s))
+            kept = until_s, dict(sorted(told.value.items())), told.troubles
             self._topics = kept
         return kept[1], kept[2]
 

@@ -1,7 +1,7 @@
 """Looks at a place time and again, so that pages need not wait and know the last hour.
 
-W1  One thread looks; pages take what the last look saw, whole, and never wait for a look but the
-    first, and for that not long.
+W1  One thread looks, another has the doctor look, who may read all bytes. Pages take what the last
+    look saw, whole, and never wait for a look but the first, and for that not long.
 W2  A look that took long is followed by a longer rest: looking takes a tenth of the time at most.
 W3  Nothing grows: an hour of samples is kept, and one look.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -31,8 +30,9 @@ log = logging.getLogger(__name__)
 
 EVERY_S = 10.0
 _CHECK_EVERY_S = 600.0
-_REST = 9  # times as long as a look took
+REST = 9.0
 _SAMPLES = int(3600 / EVERY_S)
+_DOCTOR_S = 0.5  # it only reads, and is not waited for at the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,41 +47,42 @@ class PlaceLook:
 
 
 class Watch:
-    """A thread that looks at a place. Pages ask it from any thread."""
+    """Threads that look at a place. Pages ask for what they saw from any thread."""
 
-    def __init__(self, reader: PlaceReader, *, every_s: float = EVERY_S) -> None:
-        self._reader, self._every_s = reader, every_s
+    def __init__(
+        self, reader: PlaceReader, *, every_s: float = EVERY_S, rest: float = REST
+    ) -> None:
+        """Look at nothing yet; `rest` is how many times as long as a look it rests at least."""
+        self._reader, self._every_s, self._rest = reader, every_s, rest
         self._has_looked, self._is_over = threading.Event(), threading.Event()
-        self._checked_s = float("-inf")
-        self._samples: deque[LagSample] = deque(maxlen=_SAMPLES)
+        self.samples: tuple[LagSample, ...] = ()  # of the last hour
         self.last: PlaceLook | None = None
         self.checks: Sequence[Finding] = ()
         self.problem = ""  # why the last look saw nothing, if it did not
-        self._thread = threading.Thread(target=self._run, name="console watch", daemon=True)
+        self._looking = threading.Thread(target=self._look_on, name="console looks", daemon=True)
+        self._checking = threading.Thread(target=self._check_on, name="console checks", daemon=True)
 
     def start(self) -> None:
         """Look from now on."""
-        self._thread.start()
+        self._looking.start()
+        self._checking.start()
 
     def stop(self) -> None:
-        """Look no longer; a look that is under way is let to its end."""
+        """Look no longer; a look that is under way is let to its end, the doctor is not."""
         self._is_over.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        if self._looking.ident is not None:
+            self._looking.join()
+            self._checking.join(_DOCTOR_S)
 
     def wait(self, at_most_s: float) -> None:
         """Return when the place was looked at once, or the time is over."""
         self._has_looked.wait(at_most_s)
 
-    def samples(self) -> tuple[LagSample, ...]:
-        """Return what looks saw within the last hour."""
-        return tuple(self._samples)
-
     def look(self) -> None:
         """Look once."""
         try:
             self.last, self.problem = look_at(self._reader), ""
-            self._samples.append(_sample(self.last))
+            self.samples = (*self.samples[1 - _SAMPLES :], _sample(self.last))
         except (RocketPyError, OSError) as error:
             self.problem = str(error)
         finally:
@@ -91,19 +92,23 @@ class Watch:
         """Have the doctor look, which may take long."""
         self.checks = self._reader.check()
 
-    def _run(self) -> None:
+    def _look_on(self) -> None:
         while not self._is_over.is_set():
             began_s = time.monotonic()
             try:
                 self.look()
-                took_s = time.monotonic() - began_s
-                if began_s - self._checked_s >= _CHECK_EVERY_S:
-                    self._checked_s = began_s
-                    self.check()
-            except Exception:  # the next look may fare better, and pages go on
-                log.exception("a look at %s failed", self._reader.title)
-                took_s = time.monotonic() - began_s
-            self._is_over.wait(max(self._every_s, _REST * took_s))
+            except Exception as error:  # the next look may fare better, and pages go on
+                log.warning("a look at %s failed: %r", self._reader.title, error)
+            took_s = time.monotonic() - began_s
+            self._is_over.wait(max(self._every_s, self._rest * took_s))
+
+    def _check_on(self) -> None:
+        while not self._is_over.is_set():
+            try:
+                self.check()
+            except Exception as error:
+                log.warning("the doctor could not look at %s: %r", self._reader.title, error)
+            self._is_over.wait(_CHECK_EVERY_S)
 
 
 def look_at(reader: PlaceReader) -> PlaceLook:

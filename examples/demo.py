@@ -169,6 +169,7 @@ def main() -> None:
     spark.stop()
     plot(seen, FOLDER / "lag.png")
     console.print(f"the store is sound; the lag over time is drawn in {FOLDER / 'lag.png'}")
+    console.print(f"to look into it with a browser: rocketpy console {STORE}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from rocketpy import __version__
-from rocketpy.broker_core.client.errors import NoBrokerError
+from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
 from rocketpy.broker_core.errors import (
     GroupNotFoundError,
     MessageNotFoundError,
@@ -46,6 +46,7 @@ _STATUS: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (MessageRefusedError, HTTPStatus.BAD_REQUEST),
     (ServerUnreachableError, HTTPStatus.SERVICE_UNAVAILABLE),
     (NoBrokerError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (ServerRefusedError, HTTPStatus.BAD_GATEWAY),
 )
 NAMES = {
     "topics": "Topics",
@@ -169,4 +170,5 @@ class _Views:
             place_number=number,
             menu=_OF.get(name, name),
         )
-        return HTMLResponse(text, status)
+        # JSON may have halves of characters, which UTF-8 has not.
+        return HTMLResponse(text.encode("utf-8", "replace"), status)

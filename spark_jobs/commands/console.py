@@ -73,9 +73,12 @@ def _print(places: list[Place], *, as_json: bool) -> None:
 
         print_json([_members(each) for each in overviews])
         return
+    from rocketpy.broker_core.cli.terminal import count_text
+
     for each in overviews:
-        numbers = f"{each.topics:,} topics, {each.groups:,} groups, {each.lag:,} unread"
-        typer.echo(f"{each.title}: {numbers}, {each.dead_letters:,} dead letters")
+        counts = count_text(each.topics, "topic"), count_text(each.groups, "group")
+        unread = f"{each.lag:,} unread, {count_text(each.dead_letters, 'dead letter')}"
+        typer.echo(f"{each.title}: {', '.join(counts)}, {unread}")
         for finding in each.findings:
             if finding.verdict != "ok":
                 typer.echo(f"  {finding.verdict}: {finding.what}; {finding.remedy}")

@@ -59,7 +59,7 @@ def test_it_serves_on_loopback_and_ends_cleanly(
 def test_once_prints_what_is_wrong(store: Path) -> None:
     ended = CliRunner().invoke(app, ["console", str(store), "--once"])
     assert ended.exit_code == 0
-    assert "2 topics, 1 groups, 16 unread, 4 dead letters" in ended.stdout
+    assert "2 topics, 1 group, 16 unread, 4 dead letters" in ended.stdout
     assert f"warning: 4 dead letters of billing; rocketpy job replay {store}" in ended.stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -11,6 +12,8 @@ from tests.connector.cluster.places import FolderPlace
 from tests.console.serving import ask, serving
 from tests.console.shop import NASTY, SCRIPT, fill, until, watched
 
+import rocketpy
+from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.web.headers import SECURITY
 from rocketpy.console.web.serving import ConsoleServer
@@ -120,6 +123,8 @@ def test_no_script_and_no_handler_of_a_message_or_an_address_reaches_a_page(
         ("/0/messages?by=luck", 400, "give one of time, key"),
         ("/0/messages?topic=orders&since=tomorrow", 400, "it is no time"),
         ("/0/messages?by=id&value=xyz", 404, "xyz"),
+        ("/0/messages?by=id&value=7F00000100002A9F0000000000000007", 404, "no record"),
+        ("/0/messages?by=id&value=7F00000100002A9F7FFFFFFFFFFFFFFF", 404, "no record"),
         ("/0/message?topic=orders&queue=0&offset=4711", 404, "deleted"),
         ("/0/message?topic=orders&queue=77&offset=0", 404, "77"),
         ("/1/topics", 404, "Not Found"),
@@ -138,6 +143,18 @@ def test_a_wrong_address_is_answered_clearly(
     assert answer.status == status
     assert says in answer.text
     assert "Traceback" not in answer.text
+
+
+def test_a_body_that_utf8_cannot_tell_is_shown_all_the_same(
+    tmp_path: Path,
+) -> None:
+    with rocketpy.open(tmp_path / "store") as store:
+        store.create_topic("odd", 1)
+        store.send("odd", rb'["\ud800 half"]', tags="\u202etag", keys="a\x7fb")
+    with serving(WatchedPlace(FolderReader(tmp_path / "store"))) as server:
+        for kind in ("json", "text", "hex"):
+            answer = ask(server, f"/0/message?topic=odd&queue=0&offset=0&as={kind}")
+            assert (answer.status, "half" in answer.text) == (200, True)
 
 
 def test_every_answer_tells_browsers_to_run_nothing_of_others(server: ConsoleServer) -> None:

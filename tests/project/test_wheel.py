@@ -23,25 +23,27 @@ import rocketpy
 
 pytestmark = pytest.mark.slow
 
+SUFFIXES = (".py", ".html", ".css", ".js", ".svg")
+
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_source(tmp_path_factory.mktemp("source"))
 
 
-def python_files_of(source: Path) -> set[str]:
+def files_of(source: Path) -> set[str]:
     """Name each file as the wheel should: `rocketpy/broker_core/errors.py`."""
     src = source / "src"
     expected = {path.relative_to(src).as_posix() for path in src.rglob("*.py")}
     for package in PACKAGES:
-        files = (source / package).rglob("*.py")
+        files = [each for each in (source / package).rglob("*") if each.suffix in SUFFIXES]
         expected |= {f"rocketpy/{path.relative_to(source).as_posix()}" for path in files}
     return expected
 
 
-def python_files_in(wheel: Path) -> set[str]:
+def files_in(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
-        return {name for name in archive.namelist() if name.endswith(".py")}
+        return {name for name in archive.namelist() if Path(name).suffix in SUFFIXES}
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +51,8 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("wheel", source, tmp_path_factory.mktemp("wheel"))
 
 
-def test_the_wheel_holds_every_module(source: Path, wheel: Path) -> None:
-    assert python_files_in(wheel) == python_files_of(source)
+def test_the_wheel_holds_every_module_and_what_pages_are_made_of(source: Path, wheel: Path) -> None:
+    assert files_in(wheel) == files_of(source)
 
 
 def test_the_wheel_made_from_the_sdist_holds_every_module(source: Path, tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_the_wheel_made_from_the_sdist_holds_every_module(source: Path, tmp_path
         archive.extractall(tmp_path / "unpacked", filter="data")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     wheel = build("wheel", unpacked, tmp_path / "wheel")
-    assert python_files_in(wheel) == python_files_of(source)
+    assert files_in(wheel) == files_of(source)
 
 
 @pytest.fixture(scope="module")
