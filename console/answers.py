@@ -180,14 +180,29 @@ class StoredMessage:
     reconsume_times: int = 0
 
 
+class MessageFilter(NamedTuple):
+    """A tag, and an SQL92 filter over properties; without them it takes all messages."""
+
+    tag: str | None = None
+    sql: str | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether it leaves nothing out."""
+        return self.tag is None and self.sql is None
+
+
+EVERY_MESSAGE = MessageFilter()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageQuestion:
-    """Which messages of a topic are wanted: the newest, from a time on, before a time, of a tag."""
+    """Which messages of a topic are wanted: the newest that pass a filter, between two times."""
 
     topic: str
     since_ms: int | None = None
     until_ms: int | None = None
-    tag: str | None = None
+    wanted: MessageFilter = EVERY_MESSAGE
     most: int = 50
 
 

@@ -39,6 +39,7 @@ from rocketpy.console.answers import (
     ConnectedMember,
     GroupQueueLine,
     Heard,
+    MessageFilter,
     PlaceKind,
     QueueLine,
     StoredMessage,
@@ -169,17 +170,18 @@ class ClusterReader:
             return Heard(found, _troubles(answers))
 
     def read(
-        self, queue: MessageQueue, start: int, end: int, tag: str | None
+        self, queue: MessageQueue, start: int, end: int, wanted: MessageFilter
     ) -> Sequence[StoredMessage]:
-        """Return messages of a queue; the broker leaves out those of other tags."""
+        """Return messages of a queue; the broker leaves out what does not pass."""
         with self._cluster() as cluster:
-            puller = Puller(cluster, wanted=PullFilter.of(tag), most_messages=max(end - start, 1))
+            asked = PullFilter.of(wanted.tag, wanted.sql)
+            puller = Puller(cluster, wanted=asked, most_messages=max(end - start, 1))
             found = messages_of(record_batches(puller.read(queue, start, end), COLUMNS))
-            # A broker compares hashes of tags, and the last pull may give more.
+            # A broker compares hashes of tags, or looks at SQL alone; the last pull may give more.
             return [
                 each
                 for each in found
-                if each.queue_offset < end and (tag is None or each.tags == tag)
+                if each.queue_offset < end and wanted.tag in (None, each.tags)
             ]
 
     def with_key(

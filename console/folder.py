@@ -29,6 +29,7 @@ from rocketpy.console.answers import (
     ConnectedMember,
     GroupQueueLine,
     Heard,
+    MessageFilter,
     PlaceKind,
     QueueLine,
     StoredMessage,
@@ -168,7 +169,7 @@ class FolderReader:
         return Heard(found)
 
     def read(
-        self, queue: MessageQueue, start: int, end: int, tag: str | None
+        self, queue: MessageQueue, start: int, end: int, wanted: MessageFilter
     ) -> Sequence[StoredMessage]:
         """Return messages of a queue; none if they are not there, or no more."""
         try:
@@ -178,7 +179,8 @@ class FolderReader:
                 queue_id=queue.queue_id,
                 start=start,
                 end=end,
-                tags=tag,
+                tags=wanted.tag,
+                sql=wanted.sql,
             )
         except OffsetOutOfRangeError:
             return ()

@@ -7,7 +7,7 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.console.answers import MessageList, MessageQuestion, StoredMessage, Trouble
 from rocketpy.console.reader import PlaceReader
 
-_STEP = 200  # messages of a queue that are looked through at once, for a tag
+_STEP = 200  # messages of a queue that are looked through at once, with a filter
 _MOST_READ = 2_000  # of a queue
 
 
@@ -38,12 +38,12 @@ def _of_queue(
 ) -> tuple[list[StoredMessage], int]:
     """Return messages of a queue, and from where on it was looked through."""
     first, end = bounds
-    if question.tag is None:
+    if question.wanted.takes_all:
         start = max(first, end - question.most)
-        return [*reader.read(queue, start, end, None)] if start < end else [], start
+        return [*reader.read(queue, start, end, question.wanted)] if start < end else [], start
     found: list[StoredMessage] = []
     start, least = end, max(first, end - _MOST_READ)
     while start > least and len(found) < question.most:
         upto, start = start, max(least, start - _STEP)
-        found += reader.read(queue, start, upto, question.tag)
+        found += reader.read(queue, start, upto, question.wanted)
     return found, start

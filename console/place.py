@@ -18,6 +18,7 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import dead_letter_topic, is_system_topic
 from rocketpy.broker_core.property_names import CAUSE
 from rocketpy.console.answers import (
+    EVERY_MESSAGE,
     BrokerLine,
     CauseCount,
     CountedTopic,
@@ -269,7 +270,7 @@ class WatchedPlace:
         Raises:
             MessageNotFoundError: there is none, or it is no more.
         """
-        for message in self._reader.read(queue, queue_offset, queue_offset + 1, None):
+        for message in self._reader.read(queue, queue_offset, queue_offset + 1, EVERY_MESSAGE):
             if message.queue_offset == queue_offset:
                 return message
         raise MessageNotFoundError(f"{queue}/{queue_offset}", "it may be deleted by now")

@@ -16,6 +16,7 @@ from rocketpy.console.answers import (
     ConnectedMember,
     GroupQueueLine,
     Heard,
+    MessageFilter,
     PlaceKind,
     QueueLine,
     StoredMessage,
@@ -64,9 +65,9 @@ class PlaceReader(Protocol):
         """Return the offsets that queues hold, of messages stored between two times."""
 
     def read(
-        self, queue: MessageQueue, start: int, end: int, tag: str | None
+        self, queue: MessageQueue, start: int, end: int, wanted: MessageFilter
     ) -> Sequence[StoredMessage]:
-        """Return messages of a queue, from one offset up to another, in order."""
+        """Return messages of a queue that pass, from one offset up to another, in order."""
 
     def with_key(
         self, topic: str, key: str, *, is_unique: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -21,6 +22,7 @@ from starlette.staticfiles import StaticFiles
 from rocketpy import __version__
 from rocketpy.broker_core.client.errors import NoBrokerError, ServerRefusedError
 from rocketpy.broker_core.errors import (
+    FilterSyntaxError,
     GroupNotFoundError,
     MessageNotFoundError,
     MessageRefusedError,
@@ -44,6 +46,7 @@ _STATUS: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (QueueNotFoundError, HTTPStatus.NOT_FOUND),
     (PageAddressError, HTTPStatus.BAD_REQUEST),
     (MessageRefusedError, HTTPStatus.BAD_REQUEST),
+    (FilterSyntaxError, HTTPStatus.BAD_REQUEST),
     (ServerUnreachableError, HTTPStatus.SERVICE_UNAVAILABLE),
     (NoBrokerError, HTTPStatus.SERVICE_UNAVAILABLE),
     (ServerRefusedError, HTTPStatus.BAD_GATEWAY),
@@ -97,6 +100,7 @@ class _Views:
             "preview": shown.preview,
             "cause": cause_of,
             "visible": shown.visible,
+            "quoted": shlex.quote,
         }
         self._templates.globals |= {
             "lag_curve": shown.lag_curve,

@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 from starlette.datastructures import QueryParams
 
+from rocketpy.broker_core.filters import SqlFilter
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.property_names import RETRY_TOPIC
-from rocketpy.console.answers import MessageList, MessageQuestion
+from rocketpy.console.answers import MessageFilter, MessageList, MessageQuestion
 from rocketpy.console.place import GROUP_ORDERS, PAGE, TOPIC_ORDERS, WatchedPlace
 from rocketpy.console.web import asked
 from rocketpy.console.web.shown import shown_body
 
 WAYS = {
-    "time": "by time and tag",
+    "time": "by time and filter",
     "key": "by key",
     "unique": "by unique key",
     "id": "by message id",
@@ -58,18 +59,23 @@ def messages(place: WatchedPlace, params: QueryParams) -> Page:
     way = asked.text(params, "by") or "time"
     if way not in WAYS:
         raise asked.PageAddressError("by", way, f"give one of {', '.join(WAYS)}")
-    form = {name: asked.text(params, name) for name in ("topic", "value", "tag", "since", "until")}
+    form = {
+        name: asked.text(params, name)
+        for name in ("topic", "value", "tag", "sql", "since", "until")
+    }
     found: MessageList | None = None
     if way == "id" and form["value"]:
         found = MessageList((place.by_id(form["value"]),), False, ())
     elif way in ("key", "unique") and form["topic"] and form["value"]:
         found = place.with_key(form["topic"], form["value"], is_unique=way == "unique")
     elif way == "time" and form["topic"]:
+        if form["sql"]:
+            SqlFilter.of(form["sql"])  # said once, and not of each queue
         question = MessageQuestion(
             topic=form["topic"],
             since_ms=asked.time_ms(params, "since"),
             until_ms=asked.time_ms(params, "until"),
-            tag=form["tag"] or None,
+            wanted=MessageFilter(form["tag"] or None, form["sql"] or None),
         )
         found = place.newest(question)
     values = {"way": way, "ways": WAYS, "form": form, "found": found}

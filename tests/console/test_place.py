@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.connector.cluster.places import ClusterPlace, Place
 from tests.console.shop import CAUSES, NASTY, PAID, READ, SCRIPT, UNPAID, until
 
 from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.console.answers import MessageQuestion
+from rocketpy.console.answers import MessageFilter, MessageQuestion
 from rocketpy.console.place import ListQuestion, WatchedPlace, cause_of
 
 ALL = PAID + UNPAID + 2
@@ -74,7 +75,7 @@ def test_messages_are_found_by_time_and_tag(place: WatchedPlace) -> None:
     newest = place.newest(MessageQuestion(topic="orders", most=5))
     assert len(newest.messages) == 5
     assert newest.is_cut
-    unpaid = place.newest(MessageQuestion(topic="orders", tag="unpaid"))
+    unpaid = place.newest(MessageQuestion(topic="orders", wanted=MessageFilter("unpaid")))
     assert len(unpaid.messages) == UNPAID
     assert not unpaid.is_cut
     times = [each.stored_ms for each in unpaid.messages]
@@ -83,6 +84,20 @@ def test_messages_are_found_by_time_and_tag(place: WatchedPlace) -> None:
     assert place.newest(MessageQuestion(topic="orders", since_ms=last_ms + 1)).messages == ()
     before = place.newest(MessageQuestion(topic="orders", until_ms=last_ms + 1))
     assert len(before.messages) == ALL
+
+
+def test_messages_are_found_by_sql_where_brokers_filter_so(
+    place: WatchedPlace, filled: Place
+) -> None:
+    wanted = MessageFilter("unpaid", "region = 'eu' AND TAGS IS NOT NULL")
+    found = place.newest(MessageQuestion(topic="orders", wanted=wanted))
+    if isinstance(filled, ClusterPlace) and found.troubles:  # Apache's, by default
+        assert {each.where for each in found.troubles} == {"interop-broker:0", "interop-broker:1"}
+        assert "SQL92" in found.troubles[0].what
+    else:
+        assert len(found.messages) == UNPAID
+    none = MessageFilter(None, "region = 'us'")
+    assert place.newest(MessageQuestion(topic="orders", wanted=none)).messages == ()
 
 
 def test_messages_are_found_by_key_unique_key_id_and_offset(place: WatchedPlace) -> None:
@@ -129,8 +144,8 @@ def test_dead_letters_are_told_by_cause(place: WatchedPlace) -> None:
 
 
 def test_whatever_a_message_holds_is_told_as_it_is(place: WatchedPlace) -> None:
-    (nasty,) = place.newest(MessageQuestion(topic="orders", tag="nasty")).messages
+    (nasty,) = place.newest(MessageQuestion(topic="orders", wanted=MessageFilter("nasty"))).messages
     assert nasty.body == SCRIPT.encode()
     assert nasty.properties[NASTY] == SCRIPT
-    (plain,) = place.newest(MessageQuestion(topic="orders", tag="bytes")).messages
+    (plain,) = place.newest(MessageQuestion(topic="orders", wanted=MessageFilter("bytes"))).messages
     assert plain.body == bytes(range(256))
