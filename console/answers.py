@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from rocketpy.broker_core.doctor.findings import Finding
@@ -203,15 +204,21 @@ class MessageQuestion:
     since_ms: int | None = None
     until_ms: int | None = None
     wanted: MessageFilter = EVERY_MESSAGE
+    # Where queues, by broker and number, are read up to, instead of their ends.
+    upto: Mapping[tuple[str, int], int] = field(default_factory=dict)
     most: int = 50
 
 
 class MessageList(NamedTuple):
-    """Messages, newest first; `is_cut` says that there are, or may be, older ones that fit."""
+    """Messages, newest first; `is_cut` says that there are, or may be, older ones that fit.
+
+    `upto` is where queues are read on for those, as in a question.
+    """
 
     messages: tuple[StoredMessage, ...]
     is_cut: bool
     troubles: tuple[Trouble, ...]
+    upto: Mapping[tuple[str, int], int] = MappingProxyType({})
 
 
 class LifeStep(NamedTuple):

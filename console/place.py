@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rocketpy.broker_core.doctor.findings import Finding
@@ -288,19 +288,18 @@ class WatchedPlace:
         return () if look is None else [each for each in look.dead_letters if each.messages]
 
     def dead_letters(
-        self, group: str, *, cause: str | None, since_ms: int | None, until_ms: int | None
+        self, group: str, question: MessageQuestion, cause: str | None = None
     ) -> DeadLettersShown:
-        """Return the newest dead letters of a group, and the causes among them."""
-        question = MessageQuestion(
-            topic=dead_letter_topic(group), since_ms=since_ms, until_ms=until_ms, most=500
-        )
-        found = self.newest(question)
+        """Return the newest dead letters of a group, all or of one cause, and their causes.
+
+        The question's topic is that of the group's dead letters.
+        """
+        found = self.newest(replace(question, topic=dead_letter_topic(group)))
         causes = Counter(cause_of(each) for each in found.messages)
         if cause is not None:
             fits = tuple(each for each in found.messages if cause_of(each) == cause)
             found = found._replace(messages=fits)
-        shown = found._replace(messages=found.messages[: 2 * PAGE])
-        return DeadLettersShown(shown, tuple(CauseCount(*each) for each in causes.most_common()))
+        return DeadLettersShown(found, tuple(CauseCount(*each) for each in causes.most_common()))
 
 
 def cause_of(message: StoredMessage) -> str:

@@ -33,7 +33,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
 from rocketpy.console.web import pages, shown
-from rocketpy.console.web.asked import PageAddressError
+from rocketpy.console.web.asked import PageAddressError, upto_text
 from rocketpy.console.web.headers import Guard
 
 log = logging.getLogger(__name__)
@@ -101,6 +101,7 @@ class _Views:
             "cause": cause_of,
             "visible": shown.visible,
             "quoted": shlex.quote,
+            "upto": upto_text,
         }
         self._templates.globals |= {
             "lag_curve": shown.lag_curve,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
 
 from starlette.datastructures import QueryParams
 
@@ -11,6 +12,8 @@ from rocketpy.console.place import ListQuestion
 
 _MOST_TEXT = 1024
 _MOST_NUMBER = 1 << 62
+MOST_UPTO = 16 << 10  # characters of an address
+_UPTO = re.compile(r"([^;]*):([0-9]{1,9}):([0-9]{1,18})")
 
 
 class PageAddressError(ValueError):
@@ -56,6 +59,24 @@ def time_ms(params: QueryParams, name: str) -> int | None:
     if not found:
         return None
     return int(found) if found.isascii() and found.isdigit() else milliseconds(name, found)
+
+
+def upto(params: QueryParams) -> dict[tuple[str, int], int]:
+    """Return up to where queues are read, as upto_text() wrote it."""
+    given = params.get("upto", "")
+    found = {}
+    for each in given[:MOST_UPTO].split(";") if given else []:
+        match = _UPTO.fullmatch(each)
+        if match is None:
+            raise PageAddressError("upto", given, "follow a link of the page before")
+        found[match[1], int(match[2])] = int(match[3])
+    return found
+
+
+def upto_text(ends: Mapping[tuple[str, int], int]) -> str:
+    """Return the same as text; empty if it would be too long."""
+    text = ";".join(f"{broker}:{number}:{end}" for (broker, number), end in ends.items())
+    return text if len(text) <= MOST_UPTO else ""
 
 
 def list_question(params: QueryParams, orders: Collection[str]) -> ListQuestion:

@@ -22,6 +22,8 @@ WAYS = {
     "id": "by message id",
 }
 
+_DEAD_LETTERS = 200  # on a page
+
 
 class Page(NamedTuple):
     """A template, and the values for it."""
@@ -76,6 +78,7 @@ def messages(place: WatchedPlace, params: QueryParams) -> Page:
             since_ms=asked.time_ms(params, "since"),
             until_ms=asked.time_ms(params, "until"),
             wanted=MessageFilter(form["tag"] or None, form["sql"] or None),
+            upto=asked.upto(params),
         )
         found = place.newest(question)
     values = {"way": way, "ways": WAYS, "form": form, "found": found}
@@ -101,12 +104,14 @@ def dead_letters(place: WatchedPlace, params: QueryParams) -> Page:
     form = {"since": asked.text(params, "since"), "until": asked.text(params, "until")}
     found = None
     if name:
-        found = place.dead_letters(
-            name,
-            cause=cause or None,
+        question = MessageQuestion(
+            topic="",
             since_ms=asked.time_ms(params, "since"),
             until_ms=asked.time_ms(params, "until"),
+            upto=asked.upto(params),
+            most=_DEAD_LETTERS,
         )
+        found = place.dead_letters(name, question, cause or None)
     values = {"groups": place.dead_letter_groups(), "group": name, "cause": cause, "form": form}
     return Page("dead_letters.html", {**values, "found": found, "first_topic": RETRY_TOPIC})
 

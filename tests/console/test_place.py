@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.connector.cluster.places import ClusterPlace, Place
 from tests.console.shop import CAUSES, NASTY, PAID, READ, SCRIPT, UNPAID, until
 
 from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.console.answers import MessageFilter, MessageQuestion
+from rocketpy.console.answers import EVERY_MESSAGE, MessageFilter, MessageQuestion, StoredMessage
 from rocketpy.console.place import ListQuestion, WatchedPlace, cause_of
 
 ALL = PAID + UNPAID + 2
@@ -86,6 +88,21 @@ def test_messages_are_found_by_time_and_tag(place: WatchedPlace) -> None:
     assert len(before.messages) == ALL
 
 
+@pytest.mark.parametrize(("wanted", "count"), [(EVERY_MESSAGE, ALL), (MessageFilter("paid"), PAID)])
+def test_page_after_page_each_message_is_shown_once_whenever_it_was_stored(
+    wanted: MessageFilter, count: int, place: WatchedPlace
+) -> None:
+    question, seen = MessageQuestion(topic="orders", wanted=wanted, most=4), list[StoredMessage]()
+    while True:
+        found = place.newest(question)
+        seen += found.messages
+        if not found.is_cut:
+            break
+        question = replace(question, upto=found.upto)
+    assert len(seen) == count
+    assert len({(each.queue_id, each.queue_offset) for each in seen}) == count
+
+
 def test_messages_are_found_by_sql_where_brokers_filter_so(
     place: WatchedPlace, filled: Place
 ) -> None:
@@ -132,13 +149,13 @@ def test_a_message_tells_its_life_and_who_has_read_it(place: WatchedPlace) -> No
 def test_dead_letters_are_told_by_cause(place: WatchedPlace) -> None:
     (line,) = place.dead_letter_groups()
     assert (line.group, line.messages) == ("billing", len(CAUSES))
-    every = place.dead_letters("billing", cause=None, since_ms=None, until_ms=None)
+    every = place.dead_letters("billing", MessageQuestion(topic=""))
     assert {each.cause: each.letters for each in every.causes} == {
         "timeout": 1,
         "no_price": 2,
         SCRIPT: 1,
     }
-    some = place.dead_letters("billing", cause="no_price", since_ms=None, until_ms=None)
+    some = place.dead_letters("billing", MessageQuestion(topic=""), "no_price")
     assert [cause_of(each) for each in some.letters.messages] == ["no_price"] * 2
     assert {each.properties["RETRY_TOPIC"] for each in some.letters.messages} == {"orders"}
 
