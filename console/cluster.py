@@ -69,7 +69,8 @@ class ClusterReader:
         self.title = str(access.address)
         self._access = access
         patient = replace(access, timeout_s=max(access.timeout_s, _LOOK_TIMEOUT_S))
-        self._source = ClusterSource(patient.connect())
+        self._looking = patient.connect()
+        self._source = ClusterSource(self._looking)
         self._idle: LifoQueue[Cluster] = LifoQueue(_KEPT_CLIENTS)
 
     def look(self) -> Facts:
@@ -238,6 +239,10 @@ class ClusterReader:
                 return message
             reasons = "; ".join(each.what for each in _troubles(answers))
             raise MessageNotFoundError(msg_id, reasons or f"broker {home} has none there")
+
+    def interrupt(self) -> None:
+        """Have the look that another thread is in wait for no answer any more."""
+        self._looking.end()
 
     def close(self) -> None:
         """Close all connections."""

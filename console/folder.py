@@ -207,6 +207,9 @@ class FolderReader:
         (message,) = messages_of(self._store.get(msg_id, columns=COLUMNS.names).to_batches())
         return message
 
+    def interrupt(self) -> None:
+        """Do nothing: files do not keep one waiting."""
+
     def close(self) -> None:
         """Close the store."""
         self._store.close()

@@ -46,7 +46,7 @@ from rocketpy.console.watch import PlaceLook, Watch
 PAGE = 50
 _FIRST_LOOK_S = 0.8  # a page waits no longer for it
 # How long the list of topics is taken for the present one: the longer, the longer it took.
-_KEPT_S, _KEPT_TIMES = 2.0, 20
+_KEPT_S, _KEPT_TIMES = 2.0, 100
 _MOST_COUNTED = 500  # topics whose messages are counted to sort by them
 NO_CAUSE = "(no cause was noted)"
 

@@ -77,5 +77,8 @@ class PlaceReader(Protocol):
     def by_id(self, msg_id: str) -> StoredMessage:
         """Return the message that an offset id names."""
 
+    def interrupt(self) -> None:
+        """Have the look that another thread is in end soon; close() comes after."""
+
     def close(self) -> None:
         """Let go of files and connections."""

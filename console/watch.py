@@ -70,6 +70,7 @@ class Watch:
     def stop(self) -> None:
         """Look no longer; a look that is under way is let to its end, the doctor is not."""
         self._is_over.set()
+        self._reader.interrupt()
         if self._looking.ident is not None:
             self._looking.join()
             self._checking.join(_DOCTOR_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.console.shop import until
 
 from rocketpy.broker_core.client.access import ClusterAccess
 from rocketpy.broker_core.client.address import ClusterAddress
@@ -75,6 +76,17 @@ def test_a_request_that_is_refused_is_told_beside_the_rest(
     assert where == "broker-a"
     assert [each.messages for each in place.topics(ListQuestion()).topics] == [None]
     assert refused in what
+
+
+def test_a_look_that_waits_for_a_silent_broker_is_ended(servers: LocalBroker) -> None:
+    silence = servers.brokers[0].faults.lose_answer(["GET_BROKER_RUNTIME_INFO"])
+    address = ClusterAddress.of_name_servers(servers.namesrv_addr)
+    place = WatchedPlace(ClusterReader(ClusterAccess(address, timeout_s=3600.0)))
+    place.watch.start()
+    until(lambda: silence.happened)
+    place.close()  # would wait for an hour
+    assert place.watch.last is not None
+    assert not place.watch.last.facts.brokers[0].is_up
 
 
 def test_a_cluster_that_is_gone_is_told_and_looked_at_again(
