@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from rocketpy.broker_core.client.address import is_cluster_address
 from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.metrics.facts import BrokerFacts, Facts
 from rocketpy.broker_core.metrics.figures import number_of
@@ -38,6 +39,13 @@ def disk_used(figures: Mapping[str, str]) -> float | None:
     """Return how full the disk of a broker is, 0 to 1."""
     used = number_of(figures, "commitLogDiskRatio")
     return used if used is not None and 0 <= used <= 1 else None
+
+
+def replay_command(title: str, group: str) -> str:
+    """Return the command that tells what a replay of dead letters would do."""
+    # A cluster has no folder for the trail of it.
+    audit = " --audit replays" if is_cluster_address(title) else ""
+    return f"rocketpy job replay {shlex.quote(title)} {shlex.quote(group)}{audit} --dry-run"
 
 
 def _of_servers(facts: Facts) -> Iterator[Finding]:
@@ -87,10 +95,8 @@ def _of_dead_letters(lines: Sequence[DeadLetterLine], title: str) -> Iterator[Fi
     given_up = [each for each in lines if each.messages]
     if given_up:
         count = sum(each.messages for each in given_up)
-        first = shlex.quote(given_up[0].group)
         what = f"{count:,} dead {'letter' if count == 1 else 'letters'} of {_names(given_up)}"
-        remedy = f"rocketpy job replay {shlex.quote(title)} {first} --dry-run"
-        yield Finding("dead", "warning", what, remedy)
+        yield Finding("dead", "warning", what, replay_command(title, given_up[0].group))
 
 
 def _names(lines: Sequence[GroupLine | DeadLetterLine]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -31,6 +30,7 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
 from rocketpy.console.web import pages, shown
 from rocketpy.console.web.asked import PageAddressError, upto_text
@@ -100,12 +100,12 @@ class _Views:
             "preview": shown.preview,
             "cause": cause_of,
             "visible": shown.visible,
-            "quoted": shlex.quote,
             "upto": upto_text,
         }
         self._templates.globals |= {
             "lag_curve": shown.lag_curve,
             "rate_curve": shown.rate_curve,
+            "replay_command": replay_command,
             "names": NAMES,
             "page_size": PAGE,
             "version": __version__,

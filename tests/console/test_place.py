@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -26,7 +27,9 @@ def test_the_overview_has_numbers_and_what_is_wrong(place: WatchedPlace) -> None
     wrong = [each for each in found.findings if each.verdict != "ok"]
     (dead,) = [each for each in wrong if each.check == "dead"]
     assert dead.what == "4 dead letters of billing"
-    assert dead.remedy.startswith("rocketpy job replay ")
+    audit = "" if place.kind == "folder" else " --audit replays"
+    quoted = shlex.quote(place.title)
+    assert dead.remedy == f"rocketpy job replay {quoted} billing{audit} --dry-run"
     assert [each.lag for each in found.samples] == [LAG] * len(found.samples)
 
 
