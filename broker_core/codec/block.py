@@ -13,16 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rocketpy.broker_core.codec.crc import (
-    Crcs,
-    checksum_numbers,
-    checksum_properties,
-    joined_crcs,
-    value_crcs,
-)
+from rocketpy.broker_core.codec.checksums import match
+from rocketpy.broker_core.codec.crc import Crcs, checksum_properties, value_crcs
 from rocketpy.broker_core.codec.draft import CHECKSUM_HEAD
 from rocketpy.broker_core.codec.dtypes import FOOT, HEAD, HEADER_V4, STORE_TIMESTAMP
-from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, rows_at, slices
+from rocketpy.broker_core.codec.gather import Bytes, Ints, equal, packed, rows_at, slices
 from rocketpy.broker_core.codec.layout import (
     ANY_HOST_V6,
     CHECKSUM_NAME,
@@ -55,6 +50,7 @@ class RecordBlock:
 
     def __init__(self, data: Bytes, starts: Ints) -> None:
         self.data, self.starts = data, starts
+        self.common_topic: bytes | None = None  # of all records, where that was compared already
         self._require(starts + MIN_RECORD_SIZE <= data.size, "the buffer ends inside the record")
         # With IPv4 hosts, the usual case, one gather brings the whole header.
         header = rows_at(data, starts, HEADER_V4)
@@ -154,7 +150,7 @@ class RecordBlock:
         """Return which records match their check sum, or without one their body's CRC."""
         checked = self.checksummed
         sound = np.ones(len(self), bool)
-        if checked.all() and self._pairs_match():
+        if len(self) > 1 and checked.all() and match(*self._run()):
             return sound
         plain = np.flatnonzero(~checked)
         if plain.size:
@@ -167,33 +163,12 @@ class RecordBlock:
         sound[rows] = (self._endings(rows) == self._checksums(rows)).all(axis=1)
         return sound
 
-    def _pairs_match(self) -> bool:
-        """Whether records match their check sums, asked of two at a time: at two thirds the price.
-
-        False means that some may not, or that their number is odd. A stored CRC lacks its highest
-        bit; so the first one of a pair is tried with either.
-        """
-        if len(self) % 2:
-            return False
-        lengths = self.sizes - CHECKSUM_SIZE
-        _, bounds, records = slices(self.data, self.starts, lengths).buffers()
-        every_second = np.frombuffer(bounds, np.int32)[: len(self) + 1 : 2].copy()
-        pairs = pa.Array.from_buffers(
-            pa.binary(), len(self) // 2, [None, pa.py_buffer(every_second), records]
-        )
-        endings = self._endings(np.arange(len(self)))
-        name, ends = np.frombuffer(CHECKSUM_HEAD, np.uint8), endings[:, -1]
-        if (endings[:, : name.size] != name).any() or (ends != PROPERTY_SEPARATOR).any():
-            return False
-        stored = checksum_numbers(endings)
-        second_lengths, second = lengths[1::2], stored[1::2]
-        difference = joined_crcs(stored[::2], second, second_lengths) ^ value_crcs(pairs)
-        highest = joined_crcs(
-            np.full_like(second, ~_POSITIVE), np.zeros_like(second), second_lengths
-        )
-        return bool(
-            np.all((difference & _POSITIVE == 0) | ((difference ^ highest) & _POSITIVE == 0))
-        )
+    def _run(self) -> tuple[Bytes, Ints]:
+        """Return the records side by side: their bytes, where each begins and where they end."""
+        ends = self.starts + self.sizes
+        if (ends[:-1] == self.starts[1:]).all():
+            return self.data, np.append(self.starts, ends[-1])
+        return packed(slices(self.data, self.starts, self.sizes))
 
     def sound_bodies(self) -> npt.NDArray[np.bool_]:
         """Return which records have a body that matches its CRC, and flags that can be trusted.
@@ -241,7 +216,25 @@ class RecordBlock:
 
     def take(self, rows: npt.NDArray[Any]) -> RecordBlock:
         """Return a block of some of the records."""
-        return RecordBlock(self.data, self.starts[rows])
+        taken = RecordBlock(self.data, self.starts[rows])
+        taken.common_topic = self.common_topic
+        return taken
+
+
+def side_by_side(data: Bytes, starts: Ints, sizes: Ints) -> RecordBlock | None:
+    """Return a block of copies of records that have these sizes; None if they have others.
+
+    Records of a queue lie apart in the log. What is made of them looks at each a dozen times, which
+    takes a third less time where all of them fit the cache.
+    """
+    if not ((sizes >= MIN_RECORD_SIZE) & (starts + sizes <= data.size)).all():
+        return None
+    copied, bounds = packed(slices(data, starts, sizes))
+    try:
+        block = RecordBlock(copied, bounds[:-1])
+    except RecordError:
+        return None
+    return block if np.array_equal(block.sizes, sizes) else None
 
 
 def record_starts(data: Bytes, start: int, end: int, limit: int) -> tuple[list[int], int]:

@@ -27,7 +27,6 @@ _OF_BYTE = np.array([crc32(bytes([byte]), _ALL_ONES) ^ _ALL_ONES for byte in ran
 _POSITIVE = 0x7FFFFFFF
 # "0000", "1000", "2000", ...: each number below 10,000 with its digits reversed, as one word
 _FOUR_DIGITS = np.array([f"{n:04d}"[::-1].encode() for n in range(10_000)], "S4").view("<u4")
-_POWERS_OF_TEN = (10 ** np.arange(10)).astype(np.uint32)
 _DIGITS = np.dtype([("low", "<u4"), ("middle", "<u4"), ("high", "<u2")])
 _CHECKSUM = np.dtype([("head", f"V{len(CHECKSUM_HEAD)}"), *_DIGITS.descr, ("end", "u1")])
 _VALUES_AT_ONCE = 1024  # bytes objects of so many stay in the processor's cache
@@ -112,12 +111,6 @@ def _put_digits(text: npt.NDArray[np.void], crcs: Crcs) -> None:
     text["low"] = _FOUR_DIGITS[low]
     text["middle"] = _FOUR_DIGITS[middle]
     text["high"] = _FOUR_DIGITS[high]  # of which two digits fit
-
-
-def checksum_numbers(texts: npt.NDArray[np.uint8]) -> Crcs:
-    """Return what such properties say, given as rows of bytes; nonsense for other bytes."""
-    digits = texts[:, len(CHECKSUM_HEAD) : -1] - np.uint8(0x30)
-    return np.asarray(digits @ _POWERS_OF_TEN)
 
 
 def _followed(crcs: Crcs, level: int, count: Ints | int) -> Crcs:

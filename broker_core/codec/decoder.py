@@ -41,12 +41,18 @@ def decode(
 
 def topics(block: RecordBlock) -> pa.Array:
     """Return each record's topic; a block of one topic, the usual case, is compared, not copied."""
+    if block.common_topic is not None:
+        return _repeated(block.common_topic, len(block))
     if len(block) and (block.topic_lengths == block.topic_lengths[0]).all():
         at = int(block.topic_at[0])
         first = bytes(block.data[at : at + int(block.topic_lengths[0])])
         if equal(block.data, block.topic_at, first).all():
-            return pa.repeat(pa.scalar(first.decode("utf-8", "replace"), pa.string()), len(block))
+            return _repeated(first, len(block))
     return as_text(slices(block.data, block.topic_at, block.topic_lengths))
+
+
+def _repeated(text: bytes, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text.decode("utf-8", "replace"), pa.string()), count)
 
 
 def _bodies(block: RecordBlock, decompress: bool) -> pa.Array:

@@ -8,14 +8,15 @@ are handed out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rocketpy.broker_core.codec.block import RecordBlock
+from rocketpy.broker_core.codec.block import RecordBlock, side_by_side
 from rocketpy.broker_core.codec.decoder import decode
-from rocketpy.broker_core.codec.gather import Ints, equal
+from rocketpy.broker_core.codec.gather import Bytes, Ints, equal
 from rocketpy.broker_core.errors import CorruptStoreError, OffsetOutOfRangeError, RecordError
 from rocketpy.broker_core.filters import RegisteredBits, SqlFilter
 from rocketpy.broker_core.storage.consume_queue_ext import excluded, resolve
@@ -101,7 +102,8 @@ class QueueReader(QueueBounds):
             wanted = self.wanted(units[:count], tag_codes, registered)
             for block in self._blocks(units[:count][wanted], offsets[wanted], checked_columns):
                 yield block
-                touched += int(block.starts[-1] - block.starts[0])
+                physical = block.head["physical_offset"]
+                touched += int(physical[-1]) - int(physical[0])
             if touched > _MOST_TOUCHED:
                 self._parts.log.files.let_go()
                 touched = 0
@@ -136,7 +138,10 @@ class QueueReader(QueueBounds):
                 block, schema, broker=self._parts.config.broker_name, decompress=decompress
             )
         except RecordError as cause:
-            raise CorruptStoreError(self.queue.files.folder, cause.at, cause.reason) from cause
+            row = int(np.argmax(block.starts == cause.at))
+            physical_offset = int(block.head["physical_offset"][row])
+            folder = self.queue.files.folder
+            raise CorruptStoreError(folder, physical_offset, cause.reason) from cause
 
     def wanted(
         self,
@@ -161,8 +166,9 @@ class QueueReader(QueueBounds):
         physical = units["physical_offset"].astype(np.int64)
         file_size = self._parts.log.file_size
         bounds = np.flatnonzero(np.diff(physical // file_size)) + 1
-        for rows in np.split(np.arange(len(units)), bounds):
-            if rows.size:
+        for first, end in pairwise([0, *bounds.tolist(), len(units)]):
+            rows = slice(first, end)
+            if first < end:
                 yield self._checked(
                     physical[rows], units["size"][rows], offsets[rows], checked_columns
                 )
@@ -176,8 +182,9 @@ class QueueReader(QueueBounds):
         data = self._parts.log.data_at(start)
         if data is None:
             raise CorruptStoreError(path, int(physical[0]), "the file of the log is missing")
+        is_whole = bool(checked_columns - {"body"})
         try:
-            block = RecordBlock(data, physical - start)
+            block = _block(data, physical - start, sizes, is_copied=is_whole)
         except RecordError as cause:
             raise CorruptStoreError(path, cause.at + start, cause.reason) from cause
         topic = self.queue.topic.encode()
@@ -189,12 +196,25 @@ class QueueReader(QueueBounds):
             & (block.topic_lengths == len(topic))
         )
         if agrees.all():
-            agrees &= equal(data, block.topic_at, topic)
+            agrees &= equal(block.data, block.topic_at, topic)
         _require(agrees, path, physical, "the record is not the one that the queue means")
+        block.common_topic = topic
         if checked_columns:
-            sound = block.sound_bodies() if checked_columns == {"body"} else block.sound()
+            sound = block.sound() if is_whole else block.sound_bodies()
             _require(sound, path, physical, "the record does not match its check sum")
         return block
+
+
+def _block(
+    data: Bytes, starts: Ints, sizes: npt.NDArray[np.int32], *, is_copied: bool
+) -> RecordBlock:
+    """Return the records at some positions; copies of them, if all bytes will be looked at.
+
+    Raises:
+        RecordError: a position does not hold a whole record.
+    """
+    copied = side_by_side(data, starts, sizes.astype(np.int64)) if is_copied else None
+    return RecordBlock(data, starts) if copied is None else copied
 
 
 def _pieces(units: npt.NDArray[np.void]) -> Iterator[tuple[int, int]]:
