@@ -93,6 +93,15 @@ class SourceOffset:
         # Asked for again, an initial offset may be another than the one that was planned with.
         return end.began if self.is_initial else {**self.positions, **end.began}
 
+    def places_up_to(self, end: SourceOffset) -> dict[MessageQueue, tuple[int, int]]:
+        """Return the physical offsets around a batch that goes from here to `end`, if known."""
+        places = {
+            queue: (self.anchors[queue], last)
+            for queue, last in end.anchors.items()
+            if queue in self.anchors and queue not in (end.began or {})
+        }
+        return {queue: place for queue, place in places.items() if NOTHING < place[0] <= place[1]}
+
     def to_json(self) -> dict[str, Any]:
         """Return the canonical form."""
         offset: dict[str, Any] = {"version": VERSION, "offsets": by_topic(self.positions)}

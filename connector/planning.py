@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,8 +12,12 @@ import numpy.typing as npt
 from rocketpy.connector.offsets import MessageQueue, Positions
 
 FEW_ROWS = 2_000  # so many rows of a micro-batch are read by one task
+TASK_ROWS = 8_192  # a task that reads several queues has so many at most: each costs as much
+TASK_BYTES = 8 << 20  # and so many bytes of the log
 MOST_SIZES = 4 << 20  # sizes that a plan by bytes keeps, of all queues: 32 MiB
 StoredRanges = Mapping[MessageQueue, tuple[int, int]]  # first offset and end of each queue
+Place = tuple[int, int]  # physical offsets: before the first message, and of the last one
+Places = Mapping[MessageQueue, Place]
 Sizes = Callable[[MessageQueue, int, int], npt.NDArray[np.int64]]  # of messages, in bytes
 
 
@@ -139,14 +143,41 @@ def split(
     ]
 
 
-def tasks(parts: list[QueueRange]) -> list[tuple[QueueRange, ...]]:
-    """Return the ranges of each task: one range, or all of them if they are few messages.
+def tasks(parts: Sequence[QueueRange], places: Places) -> list[tuple[QueueRange, ...]]:
+    """Return the ranges of each task: one range, or several ones that are few messages.
 
-    A task costs as much as reading some thousand messages, and a query that keeps up has few.
+    A task costs as much as reading some thousand messages, and a query that keeps up has few of
+    them in each queue. `places` say between which bytes of its broker's log a range lies; where
+    that is not known, a range may be large and has a task of its own.
     """
     if sum(map(len, parts)) <= FEW_ROWS:
         return [tuple(parts)] if parts else []
-    return [(part,) for part in parts]
+    shares = list[_Share]()
+    for part in parts:
+        if not shares or not shares[-1].take(part, places.get(part.queue)):
+            shares.append(_Share(part, places.get(part.queue)))
+    return [tuple(share.ranges) for share in shares]
+
+
+class _Share:
+    """What one task reads."""
+
+    def __init__(self, part: QueueRange, place: Place | None) -> None:
+        self.ranges, self._rows = [part], len(part)
+        self._places = {} if place is None else {part.queue.broker: place}
+        self._is_open = place is not None
+
+    def take(self, part: QueueRange, place: Place | None) -> bool:
+        """Read one more range, if that keeps it small; return whether it does."""
+        if place is None or not self._is_open or self._rows + len(part) > TASK_ROWS:
+            return False
+        low, high = self._places.get(part.queue.broker, place)
+        widened = {**self._places, part.queue.broker: (min(low, place[0]), max(high, place[1]))}
+        if sum(end - start for start, end in widened.values()) > TASK_BYTES:
+            return False
+        self.ranges.append(part)
+        self._rows, self._places = self._rows + len(part), widened
+        return True
 
 
 def _cut(part: QueueRange, count: int) -> list[QueueRange]:

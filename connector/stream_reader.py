@@ -110,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
         is_cut = options.min_partitions or options.max_partition_rows
-        of_tasks = [(part,) for part in parts] if is_cut else tasks(parts)
+        of_tasks = [(part,) for part in parts] if is_cut else tasks(parts, begin.places_up_to(stop))
         reading = range_partition(options, self._backend)
         return seen_in(self._backend, [reading(some) for some in of_tasks])
 

@@ -216,6 +216,23 @@ def test_each_queue_with_much_that_is_new_is_one_task(store: rocketpy.Store) -> 
     assert cut(reader) == [(0, 0, 1500), (2, 0, 1500)]
 
 
+@pytest.mark.parametrize(("body", "tasks"), [(b"", 1), (bytes(5_000), 3)])
+def test_queues_with_some_that_is_new_share_a_task(
+    store: rocketpy.Store, body: bytes, tasks: int
+) -> None:
+    store.create_topic("orders", 3)
+    send(store, "a", "b", "c")
+    send(store, "d", "e", "f", queue_id=1)
+    send(store, "g", queue_id=2)
+    reader = reader_of(store, topic="orders", startingOffsets="earliest")
+    begin = next_batch(reader, reader.initialOffset())
+    store.append("orders", pa.table({"body": [body] * 3000, "queue_id": [0, 1, 2] * 1000}))
+    parts = reader.partitions(begin, next_batch(reader, begin))
+    assert len(parts) == tasks
+    rows = sum(batch.num_rows for part in parts for batch in reader.read(part))
+    assert rows == 3000
+
+
 def test_long_queues_are_split_until_there_are_enough_tasks(store: rocketpy.Store) -> None:
     send(store, *LETTERS)
     send(store, *LETTERS[:5], queue_id=1)

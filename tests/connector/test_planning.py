@@ -12,11 +12,14 @@ from tests.connector.queues import lengths_of, q, ranges, waiting
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import (
     MOST_SIZES,
+    TASK_BYTES,
+    TASK_ROWS,
     QueueRange,
     Ranges,
     at_most_bytes,
     at_most_rows,
     split,
+    tasks,
     total,
     waiting_ranges,
 )
@@ -184,6 +187,37 @@ def test_a_queue_is_one_part_if_nothing_else_is_said() -> None:
 
 def test_the_longest_queue_is_split_first() -> None:
     assert [len(part) for part in split(ranges(10, 100), min_partitions=3)] == [10, 50, 50]
+
+
+def test_a_few_rows_of_any_size_are_one_task() -> None:
+    assert [len(some) for some in tasks(split(ranges(900, 900)), {})] == [2]
+    assert tasks([], {}) == []
+
+
+def test_queues_with_some_rows_share_tasks_up_to_a_limit() -> None:
+    parts = split(ranges(*[TASK_ROWS // 4] * 9))
+    shared = tasks(parts, dict.fromkeys((part.queue for part in parts), (0, TASK_BYTES)))
+    assert [len(some) for some in shared] == [4, 4, 1]
+    assert [part for some in shared for part in some] == parts
+
+
+def test_a_queue_with_many_rows_is_a_task() -> None:
+    parts = split(ranges(3, TASK_ROWS, 5, 6))
+    shared = tasks(parts, dict.fromkeys((part.queue for part in parts), (0, 10)))
+    assert [[len(part) for part in some] for some in shared] == [[3], [TASK_ROWS], [5, 6]]
+
+
+def test_queues_whose_messages_are_large_or_lie_far_apart_share_no_task() -> None:
+    parts = split(ranges(1_500, 1_500, 1_500))
+    far = {q(0): (0, 100), q(1): (TASK_BYTES, TASK_BYTES + 1), q(2): (TASK_BYTES, TASK_BYTES + 2)}
+    assert [len(some) for some in tasks(parts, far)] == [1, 2]
+    large = dict.fromkeys((part.queue for part in parts), (0, TASK_BYTES + 1))
+    assert [len(some) for some in tasks(parts, large)] == [1, 1, 1]
+
+
+def test_a_queue_of_unknown_size_is_a_task() -> None:
+    parts = split(ranges(1_500, 1_500, 1_500))
+    assert [len(some) for some in tasks(parts, {q(0): (0, 1), q(2): (0, 1)})] == [1, 1, 1]
 
 
 # --- what waits -----------------------------------------------------------------------------------
