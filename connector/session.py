@@ -11,6 +11,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from rocketpy.connector.registration import register
+from rocketpy.connector.spark_home import quick_home
 from rocketpy.connector.user_settings import is_submitted, user_settings
 
 DELTA_SETTINGS = {
@@ -50,12 +51,17 @@ def start_spark(
     asked = {name.replace("_", "."): value for name, value in config.items()}
     builder = SparkSession.builder
     if is_submitted(os.environ):
-        builder = _with(builder, asked)
+        session = _with(builder, asked).getOrCreate()
     else:
         has_delta = delta and importlib.util.find_spec("delta") is not None
         more = (DELTA_SETTINGS if has_delta else {}) | (_SHORT_LIFE if is_short else {})
-        builder = _configured(builder, cores, asked, more, has_delta=has_delta)
-    session = builder.getOrCreate()
+        users = user_settings(os.environ, _find_spark_home())
+        settings = _settings({"spark.master": f"local[{cores}]", **more}, users, asked)
+        builder = _with(builder, settings)
+        if has_delta:
+            builder = _with_delta(builder, {**users, **settings})
+        with quick_home({**users, **settings}):
+            session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     register(session)
     return session
@@ -67,17 +73,11 @@ def _with(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSe
     return builder
 
 
-def _configured(
-    builder: SparkSession.Builder,
-    cores: int | str,
-    asked: Mapping[str, str],
-    more: Mapping[str, str],
-    *,
-    has_delta: bool,
-) -> SparkSession.Builder:
-    users = user_settings(os.environ, _find_spark_home())
+def _settings(
+    more: Mapping[str, str], users: Mapping[str, str], asked: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what to set: what is asked for, and of our own what the user has not set."""
     ours = {
-        "spark.master": f"local[{cores}]",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
@@ -86,11 +86,11 @@ def _configured(
     master = asked.get("spark.master") or users.get("spark.master") or "local"
     if master.startswith("local"):  # executors elsewhere have to reach the driver
         ours |= _LOOPBACK
-    settings = {name: value for name, value in ours.items() if name not in users} | dict(asked)
-    builder = _with(builder, settings)
-    if not has_delta:
-        return builder
+    return {name: value for name, value in ours.items() if name not in users} | dict(asked)
+
+
+def _with_delta(builder: SparkSession.Builder, known: Mapping[str, str]) -> SparkSession.Builder:
     from delta import configure_spark_with_delta_pip
 
-    packages = settings.get("spark.jars.packages") or users.get("spark.jars.packages", "")
+    packages = known.get("spark.jars.packages", "")
     return configure_spark_with_delta_pip(builder, [name for name in packages.split(",") if name])
