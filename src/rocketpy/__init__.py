@@ -29,6 +29,7 @@ A cluster of RocketMQ, Apache's or ours, is reached through its name servers:
     Credentials, ClientTls                      the way into a protected cluster
     Later, Sql, BufferLimits                    what handlers answer, what consumers want
     local_spark, register                       sessions
+    read, count                                 batch reads of few columns; how many there are
     local_broker                                a name server and brokers, for tests
     backfill, restore, send_back                jobs: into Delta and back; rows that failed
     analytics                                   what a store tells, as DataFrames
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from rocketpy.connector.failed_rows import send_back
     from rocketpy.connector.lag import LagListener, messages_behind
     from rocketpy.connector.metrics import Metrics
+    from rocketpy.connector.narrow_reads import count, read
     from rocketpy.connector.registration import register
     from rocketpy.connector.session import local_spark
     from rocketpy.spark_jobs import analytics
@@ -83,11 +85,13 @@ __all__ = [
     "analytics",
     "backfill",
     "connect",
+    "count",
     "errors",
     "local_broker",
     "local_spark",
     "messages_behind",
     "open",
+    "read",
     "register",
     "restore",
     "send_back",
@@ -108,10 +112,12 @@ _HOMES = {
     "StoreConfig": "rocketpy.broker_core.config",
     "backfill": "rocketpy.spark_jobs.backfill",
     "connect": "rocketpy.broker_core.client.faces.blocking",
+    "count": "rocketpy.connector.narrow_reads",
     "local_broker": "rocketpy.broker_core.local",
     "local_spark": "rocketpy.connector.session",
     "messages_behind": "rocketpy.connector.lag",
     "open": "rocketpy.broker_core.embedded",
+    "read": "rocketpy.connector.narrow_reads",
     "register": "rocketpy.connector.registration",
     "restore": "rocketpy.spark_jobs.restore",
     "send_back": "rocketpy.connector.failed_rows",

@@ -51,8 +51,8 @@ _ADMIN = {
     "brokers": admin.BlockingBrokers,
 }
 _PUBLIC = (
-    *("open", "local_spark", "register", "backfill", "restore", "send_back", "messages_behind"),
-    *("local_broker", "connect"),
+    *("open", "local_spark", "register", "read", "count", "backfill", "restore", "send_back"),
+    *("messages_behind", "local_broker", "connect"),
 )
 
 
