@@ -34,7 +34,8 @@ def quick_home(settings: Mapping[str, str]) -> Iterator[None]:
 
     `settings` are those of the session, and what the user has set elsewhere.
     """
-    home = None if _is_elsewhere(settings) else home_without_zip(_cache())
+    cache = None if _is_elsewhere(settings) else _cache()
+    home = None if cache is None else home_without_zip(cache)
     if home is None:
         yield
         return
@@ -56,8 +57,12 @@ def _is_elsewhere(settings: Mapping[str, str]) -> bool:
     return any(shutil.which(name) != sys.executable for name in chosen)
 
 
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocketpy"
+def _cache() -> Path | None:
+    """Return where caches of this user are; None for a user without a home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rocketpy"
+    except RuntimeError:
+        return None
 
 
 def home_without_zip(cache: Path) -> Path | None:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rocketpy.connector.session import DELTA_SETTINGS
+from rocketpy.connector.spark_home import quick_home
 from spark import messages
 from spark.contest import Meter, Rounds
 from spark.floor import FloorSource
@@ -136,7 +137,8 @@ def _spark_session(folder: Path, *, delta: bool) -> Iterator[SparkSession]:
         for name, value in DELTA_SETTINGS.items():
             builder = builder.config(name, value)
         builder = configure_spark_with_delta_pip(builder)
-    session = builder.getOrCreate()
+    with quick_home({"spark.master": "local[2]"}):  # as local_spark() starts it
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")  # what fails is told in the table
     session.dataSource.register(FloorSource)
     try:

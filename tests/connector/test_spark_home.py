@@ -59,6 +59,15 @@ def test_a_cache_that_cannot_be_written_to_is_no_error(tmp_path: Path) -> None:
     assert home_without_zip(tmp_path / "file") is None
 
 
+def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", none)
+    assert chosen(_LOCAL) is None
+
+
 def test_it_is_chosen_while_the_session_starts() -> None:
     assert chosen(_LOCAL) is not None
     assert "SPARK_HOME" not in os.environ
