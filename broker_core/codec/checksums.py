@@ -1,11 +1,13 @@
-"""Whether records that lie side by side match their check sums, asked of four at a time.
+"""Whether records that lie side by side match their check sums, asked of two at a time.
 
-A call for each record would take longer than its bytes do. So four records are given to one call,
+A call for each record would take longer than its bytes do. So two records are given to one call,
 and what it returns is compared with what their check sums say of it: CRCs are linear, see crc.py.
 
-A check sum lacks the highest bit of its CRC: so each of the four is tried with either bit. Damage
-of one bit passes in less than one of 2**29 cases, other damage in one of 2**28. The names and
-separators of check sums are compared as they are: a bit there could stand for a highest bit.
+A check sum lacks the highest bit of its CRC: so each of the two is tried with either bit. One wrong
+bit is always found: with both highest bits it makes three, and a CRC finds any three in so few
+bytes. Other damage passes in one of 2**30 cases; with four records in a call it would be 2**28, and
+one wrong bit might pass as well. The names and separators of check sums are compared as they are: a
+bit there could stand for a highest bit.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from rocketpy.broker_core.codec.layout import (
 
 _Number = TypeVar("_Number", bound=np.generic)
 
-_TOGETHER = 4
+_TOGETHER = 2
 _MOST_BYTES = 8_192  # of records in one call: CRCs find any three wrong bits in so many
 _HIGHEST_BIT = np.uint32(1 << 31)
 _PAIRS = CHECKSUM_DIGITS // 2
