@@ -114,7 +114,7 @@ def test_a_failed_batch_is_completed_when_the_query_starts_again(
     with pytest.raises(PySparkException, match=r"row 39999 of partition 0: .*is null"):
         run(failing, broker, tmp_path / "check")
     left = len(found(broker)) - 1
-    assert left == 0 if kind == "broker" else left > 16_000  # what was sent stays
+    assert left == 0 if kind == "broker" else left >= 10_000  # of chunks that were sent
     run(lines.stream().repartition(3), broker, tmp_path / "check")
     assert found(broker) == sorted(["first", *rows])
 
