@@ -56,7 +56,6 @@ _LOOK_TIMEOUT_S = 20.0
 _MOST_WITH_KEY = 64
 _NOT_FOUND = frozenset({ResponseCode.QUERY_NOT_FOUND})
 _OFFLINE = frozenset({ResponseCode.CONSUMER_NOT_ONLINE})
-_GONE = frozenset({ResponseCode.TOPIC_NOT_EXIST})
 
 
 class ClusterReader:

@@ -42,37 +42,33 @@ class Answers:
 
     def ask(self, requests: Iterable[Asked]) -> None:
         """Have each answer taken that comes; the requests are in flight together."""
-        for request, answer in self._answered(requests):
-            self._take(request, answer)
+        asked = [*requests]
+        for number, answer in self._answered(asked):
+            self._take(asked[number], answer)
 
     def ask_headers(
         self, requests: Iterable[tuple[str, RemotingCommand]]
     ) -> list[Mapping[str, str] | None]:
         """Return the fields of each answer; None of what was refused, or not answered."""
-        numbered = [
-            (number, Asked(broker, command, _nothing))
-            for number, (broker, command) in enumerate(requests)
-        ]
-        numbers = {id(asked): number for number, asked in numbered}
-        found: list[Mapping[str, str] | None] = [None] * len(numbered)
-        for request, answer in self._answered(asked for _, asked in numbered):
-            found[numbers[id(request)]] = answer.fields
-        return found
+        asked = [Asked(broker, command, _nothing) for broker, command in requests]
+        fields = {number: answer.fields for number, answer in self._answered(asked)}
+        return [fields.get(number) for number in range(len(asked))]
 
-    def _answered(self, requests: Iterable[Asked]) -> Iterator[tuple[Asked, RemotingCommand]]:
-        """Yield the requests that were answered with success; the others are noted."""
-        asked: Sequence[Asked] = [each for each in requests if each.broker not in self.silent]
+    def _answered(self, requests: Sequence[Asked]) -> Iterator[tuple[int, RemotingCommand]]:
+        """Yield the answers of success, with the places of their requests; note the others."""
+        asked = [number for number, each in enumerate(requests) if each.broker not in self.silent]
         found = ask_each(
             self._cluster,
-            [(each.broker, each.command) for each in asked],
+            [(requests[number].broker, requests[number].command) for number in asked],
             self._addresses.__getitem__,
         )
-        for request, answer in zip(asked, found, strict=True):
+        for number, answer in zip(asked, found, strict=True):
+            request = requests[number]
             if isinstance(answer, Exception):
                 self.silent.add(request.broker)
                 self._note(request, str(answer))
             elif answer.code == ResponseCode.SUCCESS:
-                yield request, answer
+                yield number, answer
             elif answer.code not in request.passes:
                 self._note(request, f"code {answer.code}, {(answer.remark or '').strip()}")
 

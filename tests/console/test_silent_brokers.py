@@ -24,8 +24,9 @@ def servers() -> Iterator[LocalBroker]:
     with local_broker(brokers=2, topics={"orders": 1}) as running:
         with Cluster(running.namesrv_addr) as cluster:
             drafts = [MessageDraft(body=b"x", keys="k") for _ in range(4)]
+            producer = Producer(cluster)  # a new one would begin with any queue
             for draft in drafts:
-                Producer(cluster).send("orders", draft)
+                producer.send("orders", draft)
         yield running
 
 
