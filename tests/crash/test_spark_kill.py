@@ -100,7 +100,7 @@ def kill_session(leader: subprocess.Popen[bytes]) -> None:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        leader.wait()
+    leader.wait()  # it may have ended by itself, just before
 
 
 def session_members(session: int) -> Iterator[int]:
