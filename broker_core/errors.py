@@ -258,7 +258,8 @@ class UnknownNameError(RocketPyError):
 class TopicNotFoundError(UnknownNameError):
     """Is raised when a topic does not exist; names the nearest one that does."""
 
-    what, remedy = "there is no topic {}", "make it with create_topic()"
+    what = "there is no topic {}"
+    remedy = "'rocketpy topic create' makes it; so do store.create_topic(), mq.admin.topics.create()"
 
 
 class GroupNotFoundError(UnknownNameError):

@@ -7,6 +7,7 @@ concurrent.futures are waited for.)
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import queue
 import threading
 from collections.abc import Callable
@@ -23,7 +24,8 @@ class HandlerThreads:
         self._started = self._busy = 0
 
     async def call(self, function: Callable[[], object]) -> object:
-        """Return what a function returns, or raise what it raises."""
+        """Return what a function returns, or raise what it raises; it has the caller's context."""
+        context = contextvars.copy_context()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         self._busy += 1
@@ -31,7 +33,7 @@ class HandlerThreads:
             self._started += 1
             name = f"{self._name}-{self._started}"
             threading.Thread(target=self._run, name=name, daemon=True).start()
-        self._work.put((loop, future, function))
+        self._work.put((loop, future, lambda: context.run(function)))
         try:
             return await future
         finally:

@@ -7,6 +7,7 @@ C3  What a handler raises is not lost and ends nothing: the message is tried aga
 C4  A handler that does not end holds up its queue no longer than its time-out: then its message is
     sent back. Not in order, where nothing may pass it.
 C5  close() ends within its time. What a handler has not ended by then comes again, elsewhere.
+    Called by a handler, it returns at once, and the rest follows when that handler has ended.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -52,6 +54,7 @@ _LOOK_EVERY_S = 60.0  # for handlers that do not end
 _LOCAL_RETRY_S = (
     5.0  # after which what could not be sent back is tried again here, as Apache has it
 )
+_handled_for: ContextVar[PushConsumer | None] = ContextVar("_handled_for", default=None)
 Handler = Callable[..., object]  # of a message, or of a list of them; may be a coroutine function
 
 
@@ -95,7 +98,7 @@ class PushConsumer:
         self._timers: dict[QueuePuller, asyncio.TimerHandle] = {}
         self._running = 0
         self._watching: asyncio.Task[None] | None = None
-        self.is_closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<consumer of {self._terms.group} with {len(self.queues)} queues>"
@@ -115,6 +118,11 @@ class PushConsumer:
     def client_id(self) -> str:
         """How brokers call this client."""
         return self._session.client_id
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has left its group."""
+        return self._closing is not None and self._closing.done()
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
@@ -148,10 +156,19 @@ class PushConsumer:
         await self._member.held.reset(self._terms.names.wrap_queues(offsets))
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
-        """Let handlers end, commit, leave the group. Closing twice is fine."""
-        if self.is_closed:
-            return
-        self.is_closed = True
+        """Let handlers end, commit, leave the group. Closing twice is fine.
+
+        A handler that calls it does not wait: it would wait for itself.
+        """
+        if self._closing is None:
+            name = f"closing of {self._terms.group}"
+            self._closing = self._session.run(self._leave(timeout_s), name)
+        if _handled_for.get() is not self:
+            await asyncio.wait([self._closing])
+            if not self._closing.cancelled():  # by the client, which was closed meanwhile
+                self._closing.result()
+
+    async def _leave(self, timeout_s: float) -> None:
         if self._watching is not None:
             self._watching.cancel()
         if not await self._member.leave(timeout_s):
@@ -173,7 +190,7 @@ class PushConsumer:
     def _hand_out(self) -> None:
         """Start handlers, queue by queue, while there are messages and not too many run."""
         most = self._calling.batch or 1
-        if self.is_closed or self._session.is_closed:
+        if self._closing is not None or self._session.is_closed:
             return
         while self._running < self._calling.threads and self._ready:
             reader, _ = self._ready.popitem(last=False)
@@ -200,6 +217,7 @@ class PushConsumer:
     async def _consume(
         self, reader: QueuePuller, process: ProcessQueue, messages: list[ReceivedMessage]
     ) -> None:
+        _handled_for.set(self)  # for this task, and for the thread of its handler
         try:
             damaged = [each for each in messages if each.damage]
             if damaged:
@@ -209,7 +227,7 @@ class PushConsumer:
                 verdict = await self._call(messages)
                 await self._act(process, messages, verdict)
         except (Exception, asyncio.CancelledError):  # a coroutine may have cancelled itself
-            if not self.is_closed and not self._session.is_closed:
+            if self._closing is None and not self._session.is_closed:
                 log.exception("%s: messages of %s come again", self._terms.group, reader.queue)
             process.again(messages, time.monotonic() + _LOCAL_RETRY_S)
         finally:

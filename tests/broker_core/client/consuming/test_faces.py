@@ -47,6 +47,63 @@ def test_a_handler_may_send(servers: LocalBroker) -> None:
             assert got.get(timeout=30) == b"for 1 euro"
 
 
+def test_a_handler_may_close_its_own_listener_and_its_message_is_done(servers: LocalBroker) -> None:
+    make_topic(servers)
+    ready, closed = threading.Event(), threading.Event()
+
+    def stop(_: ReceivedMessage) -> None:
+        ready.wait()
+        listener.close()
+        closed.set()
+
+    with rocketpy.connect(servers.namesrv_addr) as mq:
+        listener = mq.listen(GROUP, TOPIC, stop)
+        mq.send(TOPIC, b"the last one")
+        ready.set()
+        assert closed.wait(10)  # far less than a close waits for handlers
+        listener.close()  # waits for what the handler began
+        assert committed(servers) == 1
+
+
+def test_a_coroutine_may_close_its_own_consumer_and_its_message_is_done(
+    servers: LocalBroker,
+) -> None:
+    make_topic(servers)
+
+    async def scenario() -> None:
+        closed = asyncio.Event()
+
+        async def stop(_: ReceivedMessage) -> None:
+            await consumer.close()
+            closed.set()
+
+        async with rocketpy.aio.connect(servers.namesrv_addr) as mq:
+            consumer = await mq.listen(GROUP, TOPIC, stop)
+            await mq.send(TOPIC, b"the last one")
+            await asyncio.wait_for(closed.wait(), 10)  # far less than a close waits for handlers
+            await consumer.close()  # waits for what the handler began
+            assert consumer.is_closed
+
+    asyncio.run(scenario())
+    assert committed(servers) == 1
+
+
+def test_a_handler_may_close_its_client(servers: LocalBroker) -> None:
+    make_topic(servers)
+    closed = threading.Event()
+    mq = rocketpy.connect(servers.namesrv_addr)
+
+    def stop(_: ReceivedMessage) -> None:
+        mq.close()
+        closed.set()
+
+    listener = mq.listen(GROUP, TOPIC, stop)
+    mq.send(TOPIC, b"the last one")
+    assert closed.wait(10)  # far less than a close waits for handlers
+    listener.close()
+    assert committed(servers) == 0  # it had not returned, so its message comes again
+
+
 def test_a_coroutine_is_a_handler_of_the_blocking_client_too(servers: LocalBroker) -> None:
     make_topic(servers)
     got: queue.Queue[str] = queue.Queue()
