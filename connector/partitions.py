@@ -23,7 +23,7 @@ from rocketpy.connector.filters import (
     passing,
     with_columns,
 )
-from rocketpy.connector.planning import QueueRange
+from rocketpy.connector.planning import TASK_ROWS, QueueRange
 from rocketpy.connector.read_options import ReadOptions
 
 _TOGETHER = 16  # ranges: what is in flight is bounded
@@ -66,9 +66,13 @@ class QueuePartition(SourcePartition):
 def _read_all(
     backend: Backend, parts: Sequence[QueueRange], options: ReadOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ranges, of several ones together where that is worth it."""
-    for first in range(0, len(parts), _TOGETHER):
-        some = [*parts[first : first + _TOGETHER]]
+    """Yield the rows of ranges, of several small ones together."""
+    small = [part for part in parts if len(part) <= TASK_ROWS]
+    for part in parts:
+        if len(part) > TASK_ROWS:
+            yield from _read(backend, part, options, columns)
+    for first in range(0, len(small), _TOGETHER):
+        some = small[first : first + _TOGETHER]
         if len(some) > 1:
             batches, some = backend.read_together(
                 some,

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from rocketpy.connector.offsets import MessageQueue, Positions
 
 FEW_ROWS = 2_000  # so many rows of a micro-batch are read by one task
-TASK_ROWS = 8_192  # a task that reads several queues has so many at most: each costs as much
-TASK_BYTES = 8 << 20  # and so many bytes of the log
+TASK_ROWS = 8_192  # queues with fewer rows share tasks of so many: a task costs as much as these
+MOST_TASK_ROWS = 65_536  # where there are few cores, queues share tasks of up to so many
+ROW_BYTES = 1024  # of the log, on average, in a task that several queues share; else it has one
 MOST_SIZES = 4 << 20  # sizes that a plan by bytes keeps, of all queues: 32 MiB
 StoredRanges = Mapping[MessageQueue, tuple[int, int]]  # first offset and end of each queue
 Place = tuple[int, int]  # physical offsets: before the first message, and of the last one
@@ -143,18 +144,23 @@ def split(
     ]
 
 
-def tasks(parts: Sequence[QueueRange], places: Places) -> list[tuple[QueueRange, ...]]:
+def tasks(parts: Sequence[QueueRange], places: Places, cores: int) -> list[tuple[QueueRange, ...]]:
     """Return the ranges of each task: one range, or several ones that are few messages.
 
     A task costs as much as reading some thousand messages, and a query that keeps up has few of
-    them in each queue. `places` say between which bytes of its broker's log a range lies; where
-    that is not known, a range may be large and has a task of its own.
+    them in each queue. More of them share a task if `cores` of them are busy all the same. `places`
+    say between which bytes of its broker's log a range lies; where that is not known, a range may
+    be large and has a task of its own.
     """
-    if sum(map(len, parts)) <= FEW_ROWS:
+    rows = sum(map(len, parts))
+    if rows <= FEW_ROWS:
         return [tuple(parts)] if parts else []
+    even = rows // max(cores, 1)
+    # An eighth more, as queues do not divide evenly.
+    most = min(max(even + even // 8, TASK_ROWS), MOST_TASK_ROWS)
     shares = list[_Share]()
     for part in parts:
-        if not shares or not shares[-1].take(part, places.get(part.queue)):
+        if not shares or not shares[-1].take(part, places.get(part.queue), most):
             shares.append(_Share(part, places.get(part.queue)))
     return [tuple(share.ranges) for share in shares]
 
@@ -167,13 +173,13 @@ class _Share:
         self._places = {} if place is None else {part.queue.broker: place}
         self._is_open = place is not None
 
-    def take(self, part: QueueRange, place: Place | None) -> bool:
+    def take(self, part: QueueRange, place: Place | None, most_rows: int) -> bool:
         """Read one more range, if that keeps it small; return whether it does."""
-        if place is None or not self._is_open or self._rows + len(part) > TASK_ROWS:
+        if place is None or not self._is_open or self._rows + len(part) > most_rows:
             return False
         low, high = self._places.get(part.queue.broker, place)
         widened = {**self._places, part.queue.broker: (min(low, place[0]), max(high, place[1]))}
-        if sum(end - start for start, end in widened.values()) > TASK_BYTES:
+        if sum(end - start for start, end in widened.values()) > most_rows * ROW_BYTES:
             return False
         self.ranges.append(part)
         self._rows, self._places = self._rows + len(part), widened

@@ -7,6 +7,7 @@ AvailableNow. Which queues are read, and how far the group is: see consumer.py.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -110,7 +111,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ranges, min_partitions=options.min_partitions, max_rows=options.max_partition_rows
         )
         is_cut = options.min_partitions or options.max_partition_rows
-        of_tasks = [(part,) for part in parts] if is_cut else tasks(parts, begin.places_up_to(stop))
+        if not is_cut:
+            # Where tasks run is not told here. In a local session it is this machine.
+            of_tasks = tasks(parts, begin.places_up_to(stop), os.cpu_count() or 1)
+        else:
+            of_tasks = [(part,) for part in parts]
         reading = range_partition(options, self._backend)
         return seen_in(self._backend, [reading(some) for some in of_tasks])
 

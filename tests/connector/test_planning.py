@@ -12,7 +12,8 @@ from tests.connector.queues import lengths_of, q, ranges, waiting
 from rocketpy.connector.offsets import MessageQueue
 from rocketpy.connector.planning import (
     MOST_SIZES,
-    TASK_BYTES,
+    MOST_TASK_ROWS,
+    ROW_BYTES,
     TASK_ROWS,
     QueueRange,
     Ranges,
@@ -189,35 +190,61 @@ def test_the_longest_queue_is_split_first() -> None:
     assert [len(part) for part in split(ranges(10, 100), min_partitions=3)] == [10, 50, 50]
 
 
+MANY_CORES = 1024
+TASK_BYTES = TASK_ROWS * ROW_BYTES
+
+
 def test_a_few_rows_of_any_size_are_one_task() -> None:
-    assert [len(some) for some in tasks(split(ranges(900, 900)), {})] == [2]
-    assert tasks([], {}) == []
+    assert [len(some) for some in tasks(split(ranges(900, 900)), {}, MANY_CORES)] == [2]
+    assert tasks([], {}, MANY_CORES) == []
 
 
 def test_queues_with_some_rows_share_tasks_up_to_a_limit() -> None:
     parts = split(ranges(*[TASK_ROWS // 4] * 9))
-    shared = tasks(parts, dict.fromkeys((part.queue for part in parts), (0, TASK_BYTES)))
+    shared = tasks(parts, near(parts, TASK_BYTES), MANY_CORES)
     assert [len(some) for some in shared] == [4, 4, 1]
     assert [part for some in shared for part in some] == parts
 
 
 def test_a_queue_with_many_rows_is_a_task() -> None:
     parts = split(ranges(3, TASK_ROWS, 5, 6))
-    shared = tasks(parts, dict.fromkeys((part.queue for part in parts), (0, 10)))
+    shared = tasks(parts, near(parts, 10), MANY_CORES)
     assert [[len(part) for part in some] for some in shared] == [[3], [TASK_ROWS], [5, 6]]
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, [2, 2]), (2, [2, 2]), (3, [1] * 4)])
+def test_queues_share_larger_tasks_where_these_keep_all_cores_busy(
+    cores: int, expected: list[int]
+) -> None:
+    parts = split(ranges(25_001, 25_001, 24_999, 24_999))
+    shared = tasks(parts, near(parts, 28 << 20), cores)
+    assert [len(some) for some in shared] == expected
+
+
+def test_no_task_of_several_queues_takes_long() -> None:
+    parts = split(ranges(*[MOST_TASK_ROWS // 4] * 9))
+    shared = tasks(parts, near(parts, MOST_TASK_ROWS * ROW_BYTES), 1)
+    assert [len(some) for some in shared] == [4, 4, 1]
+    assert len(tasks(parts, near(parts, MOST_TASK_ROWS * ROW_BYTES + 1), 1)) == 9
 
 
 def test_queues_whose_messages_are_large_or_lie_far_apart_share_no_task() -> None:
     parts = split(ranges(1_500, 1_500, 1_500))
     far = {q(0): (0, 100), q(1): (TASK_BYTES, TASK_BYTES + 1), q(2): (TASK_BYTES, TASK_BYTES + 2)}
-    assert [len(some) for some in tasks(parts, far)] == [1, 2]
-    large = dict.fromkeys((part.queue for part in parts), (0, TASK_BYTES + 1))
-    assert [len(some) for some in tasks(parts, large)] == [1, 1, 1]
+    assert [len(some) for some in tasks(parts, far, MANY_CORES)] == [1, 2]
+    large = near(parts, TASK_BYTES + 1)
+    assert [len(some) for some in tasks(parts, large, MANY_CORES)] == [1, 1, 1]
 
 
 def test_a_queue_of_unknown_size_is_a_task() -> None:
     parts = split(ranges(1_500, 1_500, 1_500))
-    assert [len(some) for some in tasks(parts, {q(0): (0, 1), q(2): (0, 1)})] == [1, 1, 1]
+    known = {q(0): (0, 1), q(2): (0, 1)}
+    assert [len(some) for some in tasks(parts, known, MANY_CORES)] == [1, 1, 1]
+
+
+def near(parts: list[QueueRange], end: int) -> dict[MessageQueue, tuple[int, int]]:
+    """Have all ranges lie before some byte of the log."""
+    return dict.fromkeys((part.queue for part in parts), (0, end))
 
 
 # --- what waits -----------------------------------------------------------------------------------
