@@ -1,7 +1,7 @@
 """From tables to messages for the wire, by columns: bodies, properties, and the queue of each row.
 
 O1  A row goes to the queue that a producer would choose: the one that it names, that of its
-    sharding key, or the queues in turn. See producing.py, R1.
+    sharding key, or the queues in turn, some rows each. See producing.py, R1.
 O2  Rows that are to be delivered later are sent alone; all others go in batches.
 O3  A row gets the unique key that it is given; one of its own counts as a part of its content.
 """
@@ -121,8 +121,10 @@ class OutgoingTable:
         """Return the numbers by which rows without a queue are spread."""
         if self.spread is not None:
             return self.spread(contents)
-        turns = np.arange(len(contents), dtype=np.int64) + self.turn
-        self.turn = int((self.turn + len(contents)) % len(self.queues))
+        # Rows of one queue stay side by side: they go into one request as they are.
+        each = max(-(-len(contents) // len(self.queues)), 1)
+        turns = np.arange(len(contents), dtype=np.int64) // each + self.turn
+        self.turn = int((turns[-1] + 1) % len(self.queues)) if len(turns) else self.turn
         return turns
 
     def _choose(

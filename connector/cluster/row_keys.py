@@ -93,7 +93,9 @@ class EqualValues:
     def before(self, values: _Ints) -> _Ints:
         """Return of each value how many equal ones came before it, in this call or an earlier."""
         order = np.argsort(values, kind="stable")
-        unique, firsts, counts = np.unique(values[order], return_index=True, return_counts=True)
+        ordered = values[order]
+        firsts = _firsts(ordered)
+        unique, counts = ordered[firsts], np.diff(firsts, append=len(ordered))
         earlier = np.zeros(len(unique), np.int64)
         for known, times in self._runs:
             at = np.minimum(np.searchsorted(known, unique), len(known) - 1)
@@ -110,6 +112,11 @@ class EqualValues:
             (last, last_counts), (former, former_counts) = self._runs.pop(), self._runs.pop()
             both = np.concatenate([former, last])
             order = np.argsort(both, kind="stable")
-            unique, firsts = np.unique(both[order], return_index=True)
-            times = np.concatenate([former_counts, last_counts])[order]
-            self._runs.append((unique, np.add.reduceat(times, firsts)))
+            both, times = both[order], np.concatenate([former_counts, last_counts])[order]
+            firsts = _firsts(both)
+            self._runs.append((both[firsts], np.add.reduceat(times, firsts)))
+
+
+def _firsts(ordered: _Ints) -> _Ints:
+    """Return where each value comes first."""
+    return np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))

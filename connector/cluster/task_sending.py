@@ -182,7 +182,7 @@ class TaskSending:
         entries = rows.entries(keys)
         self.left.add(rows, keys, entries, is_doubtful)
         sent = np.flatnonzero(is_new & ~is_doubtful)
-        places = Places(rows.queues[sent], rows.is_fixed[sent], rows.is_alone[sent])
+        places = Places(rows.queues, rows.is_fixed, rows.is_alone).at(sent)
         if len(sent) < len(rows):
             entries = entries.take(pa.array(sent))
         for parcel in parcels(self.run, entries, keys[sent], places, first + sent):
@@ -233,6 +233,16 @@ class Places(NamedTuple):
     is_fixed: _Mask
     is_alone: _Mask
 
+    def at(self, rows: npt.NDArray[np.int64]) -> Places:
+        """Return those of some rows."""
+        return Places(self.queues[rows], self.is_fixed[rows], self.is_alone[rows])
+
+
+def _are_together(queues: npt.NDArray[np.int64]) -> bool:
+    """Whether the rows of each queue are side by side."""
+    firsts = np.flatnonzero(np.diff(queues, prepend=-1))
+    return len(np.unique(queues[firsts])) == len(firsts)
+
 
 def parcels(
     run: WriteRun,
@@ -242,14 +252,16 @@ def parcels(
     numbers: npt.NDArray[np.int64],
 ) -> Iterator[Parcel]:
     """Yield parcels of rows: those of a queue in their order. `numbers` are for errors."""
-    order = np.argsort(places.queues, kind="stable")
-    queues, fixed, alone = (each[order] for each in places)
-    keys, numbers = keys[order], numbers[order]
-    batch = BatchEntries.of_column(entries.take(pa.array(order)))
+    if not _are_together(places.queues):
+        order = np.argsort(places.queues, kind="stable")
+        places = places.at(order)
+        keys, numbers, entries = keys[order], numbers[order], entries.take(pa.array(order))
+    queues, fixed, alone = places
+    batch = BatchEntries.of_column(entries)
     # A new run begins where the queue changes, and around each row that goes alone.
-    is_edge = np.ones(len(order), np.bool_)
+    is_edge = np.ones(len(keys), np.bool_)
     is_edge[1:] = (queues[1:] != queues[:-1]) | alone[1:] | alone[:-1]
-    bounds = [*np.flatnonzero(is_edge).tolist(), len(order)]
+    bounds = [*np.flatnonzero(is_edge).tolist(), len(keys)]
     for begin, end in pairwise(bounds):
         for first, last in batch.cut(begin, end, PARCEL_BYTES):
             yield Parcel(
