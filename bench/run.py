@@ -16,6 +16,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["ARROW_IO_THREADS"] = "1"
 import backfill
 import codec
 import delay
+import growth
 import metrics
 import pyarrow as pa
 import rebalance
@@ -37,6 +38,7 @@ JOBS = {
     "rebalance": rebalance.figures,
     "backfill": backfill.figures,
     "whole": whole_store.figures,
+    "growth": growth.figures,
     "metrics": metrics.figures,
 }
 PARTS = (*ON_ONE_CORE, "spark", *JOBS, "wire", "cluster", "client")
