@@ -80,7 +80,7 @@ class CommitLog:
 
     def min_offset(self) -> PhysicalOffset:
         """Return where the oldest file begins."""
-        return PhysicalOffset(next(iter(self.files.starts()), 0))
+        return PhysicalOffset(self.files.first_start())
 
     def place(self, sizes: Ints, end: int) -> tuple[Ints, list[tuple[int, int]]]:
         """Decide where records of these sizes go after `end`; none lies across two files.

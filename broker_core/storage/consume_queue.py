@@ -99,7 +99,7 @@ class ConsumeQueue:
 
     def first_offset(self) -> QueueOffset:
         """Return the first entry that its files have room for."""
-        return QueueOffset(next(iter(self.files.starts()), 0) // QUEUE_UNIT_SIZE)
+        return QueueOffset(self.files.first_start() // QUEUE_UNIT_SIZE)
 
     def end(self) -> QueueOffset:
         """Return the number after the last entry; the search begins where the last one ended."""

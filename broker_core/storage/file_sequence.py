@@ -6,6 +6,7 @@ another process adds or removes is seen without being told.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +30,10 @@ class FileSequence:
     def starts(self) -> list[int]:
         """Return the start offsets of the files that are there now, ascending."""
         return file_starts(self.folder)
+
+    def first_start(self) -> int:
+        """Return where the oldest file starts; 0 if there is none."""
+        return int(min(_names(self.folder), default="0"))  # all names have the same length
 
     def start_of(self, offset: int) -> int:
         """Return the start of the file that an offset lies in."""
@@ -162,8 +167,12 @@ class FileSequence:
 
 def file_starts(folder: Path) -> list[int]:
     """Return the start offsets that the file names of a folder tell, ascending."""
+    return sorted(map(int, _names(folder)))
+
+
+def _names(folder: Path) -> list[str]:
     try:
-        names = [entry.name for entry in folder.iterdir()]
+        names = os.listdir(folder)  # noqa: PTH208  (an object for each name takes far longer)
     except FileNotFoundError:
         return []
-    return sorted(int(name) for name in names if len(name) == FILE_NAME_DIGITS and name.isdigit())
+    return [name for name in names if len(name) == FILE_NAME_DIGITS and name.isdigit()]
