@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from rocketpy.broker_core.store_path import is_uri, store_path
 from rocketpy.spark_jobs.backfill.delta_log import Commit, DeltaState
+from rocketpy.spark_jobs.backfill.file_settings import file_settings
 from rocketpy.spark_jobs.job_errors import JobRefusedError
 
 PARTITIONS = ("topic", "day")
@@ -46,8 +46,6 @@ COMMENTS = {
 }
 # Of a table with many columns of bytes, statistics are made of what is asked for.
 _STATISTICS = ("queue_id", "queue_offset", "store_timestamp", "born_timestamp", "commit_log_offset")
-# Rows of few topics and days go to their files side by side; else Spark would sort them first.
-_SETTINGS = {"spark.sql.maxConcurrentOutputFileWriters": "16"}
 _FOLDER_IS_THERE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 
 
@@ -232,7 +230,7 @@ class BackfillTable:
         )
         # Delta's own: gathers the rows of each topic and day, and makes files of a good size.
         writer = writer.option("optimizeWrite", str(shuffled).lower())
-        with _set(self._spark, _SETTINGS):
+        with file_settings(self._spark):
             if self.is_path:
                 writer.save(self.name)
             else:
@@ -240,7 +238,8 @@ class BackfillTable:
 
     def compact(self, first_day: str) -> int:
         """Make few files of many, in the days from one on; return how many are gone."""
-        found = self._delta().optimize().where(f"day >= '{first_day}'").executeCompaction()
+        with file_settings(self._spark):
+            found = self._delta().optimize().where(f"day >= '{first_day}'").executeCompaction()
         metrics = found.select("metrics").collect()[0][0]
         return int(metrics["numFilesRemoved"] - metrics["numFilesAdded"])
 
@@ -259,15 +258,3 @@ def _nullable(node: Any) -> Any:
         flags = ("nullable", "containsNull", "valueContainsNull")
         return kept | {name: True for name in flags if name in kept}
     return [_nullable(each) for each in node] if isinstance(node, list) else node
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {name: str(spark.conf.get(name)) for name in settings if spark.conf.isModifiable(name)}
-    for name in before:
-        spark.conf.set(name, settings[name])
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
