@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from rocketpy import __version__
@@ -30,11 +30,15 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.console.accounts import Role
 from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
 from rocketpy.console.web import pages, shown
 from rocketpy.console.web.asked import PageAddressError, upto_text
+from rocketpy.console.web.desk import Desk
+from rocketpy.console.web.door import Door
 from rocketpy.console.web.headers import Guard
+from rocketpy.console.web.sessions import BrowserSession
 
 log = logging.getLogger(__name__)
 
@@ -60,17 +64,29 @@ NAMES = {
 _OF = {"topic": "topics", "group": "groups", "message": "messages"}  # in the menu
 
 
-def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlette:
-    """Return the application that shows some places to who asks for one of some hosts."""
-    views = _Views(places)
-    routes = [
-        Route("/", views.overview),
-        Route("/{place:int}/{page}", views.page),
+def make_app(
+    places: Sequence[WatchedPlace], hosts: Collection[str], desk: Desk | None = None
+) -> Starlette:
+    """Return the application that shows some places to who asks for one of some hosts.
+
+    With a `desk` it shows them to who is logged in.
+    """
+    views = _Views(places, desk)
+    door = Door(desk, views.login)
+    routes: list[BaseRoute] = [
+        Route("/", door.behind(views.overview)),
+        Route("/{place:int}/{page}", door.behind(views.page)),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
     ]
+    if desk is not None:
+        routes += [
+            Route("/login", door.login, methods=["GET", "POST"]),
+            Route("/logout", door.behind(door.logout), methods=["POST"]),
+        ]
+    routes.append(Route("/{path:path}", door.behind(views.nothing)))
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Guard, hosts=hosts, takes_forms=desk is not None)],
         exception_handlers={
             RocketPyError: views.failed,
             PageAddressError: views.failed,
@@ -84,8 +100,8 @@ def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlett
 class _Views:
     """Answers requests; each runs in a thread of its own."""
 
-    def __init__(self, places: Sequence[WatchedPlace]) -> None:
-        self._places = places
+    def __init__(self, places: Sequence[WatchedPlace], desk: Desk | None) -> None:
+        self._places, self._desk = places, desk
         self._templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -124,6 +140,21 @@ class _Views:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         page = pages.PAGES[name](self._places[number], request.query_params)
         return self._html(request, page.template, page.values)
+
+    def nothing(self, request: Request) -> Response:
+        """Show that there is no such page."""
+        return self._error(request, HTTPStatus.NOT_FOUND, "Not Found")
+
+    def login(
+        self,
+        request: Request,
+        *,
+        wanted: str,
+        what: str = "",
+        status: HTTPStatus = HTTPStatus.OK,
+    ) -> Response:
+        """Show the form for a user and a password."""
+        return self._html(request, "login.html", {"wanted": wanted, "what": what}, status)
 
     def failed(self, request: Request, error: Exception) -> Response:
         """Show why a page could not be made."""
@@ -173,7 +204,23 @@ class _Views:
             link_at=link_at,
             again=again,
             place_number=number,
+            **self._who(request),
             menu=_OF.get(name, name),
         )
         # JSON may have halves of characters, which UTF-8 has not.
         return HTMLResponse(text.encode("utf-8", "replace"), status)
+
+    def _who(self, request: Request) -> Mapping[str, Any]:
+        """Return what pages need to know of who looks."""
+        session: BrowserSession | None = getattr(request.state, "session", None)
+        allows_changes = self._desk is not None and self._desk.settings.allows_changes
+
+        def may(role: Role) -> bool:
+            return allows_changes and session is not None and session.account.may_as(role)
+
+        return {
+            "session": session,
+            "is_inside": self._desk is None or session is not None,
+            "allows_changes": allows_changes,
+            "may": may,
+        }
