@@ -6,6 +6,8 @@ from pathlib import Path
 
 from rocketpy.broker_core.client.access import ClusterAccess
 from rocketpy.broker_core.client.address import ClusterAddress
+from rocketpy.console.changes.cluster import ClusterChanger
+from rocketpy.console.changes.folder import FolderChanger
 from rocketpy.console.cluster import ClusterReader
 from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
@@ -23,6 +25,6 @@ def opened(
         CredentialsError, TlsError: what a file or the environment says cannot be used.
     """
     if isinstance(at, Path):
-        return WatchedPlace(FolderReader(at))
+        return WatchedPlace(FolderReader(at), FolderChanger(at))
     access = ClusterAccess.of_places(at, _TIMEOUT_S, credentials=credentials, tls=tls)
-    return WatchedPlace(ClusterReader(access))
+    return WatchedPlace(ClusterReader(access), ClusterChanger(access))

@@ -37,6 +37,7 @@ from rocketpy.console.answers import (
     TopicView,
     Trouble,
 )
+from rocketpy.console.changes.changer import PlaceChanger
 from rocketpy.console.findings import disk_used, findings_of
 from rocketpy.console.life import life_of
 from rocketpy.console.newest import newest
@@ -65,8 +66,9 @@ class ListQuestion:
 class WatchedPlace:
     """A folder or a cluster that the console shows."""
 
-    def __init__(self, reader: PlaceReader) -> None:
-        self._reader, self.watch = reader, Watch(reader)
+    def __init__(self, reader: PlaceReader, changer: PlaceChanger | None = None) -> None:
+        """Have it looked into; with a `changer` it can be changed, too."""
+        self._reader, self.watch, self.changer = reader, Watch(reader), changer
         self._topics: tuple[float, dict[str, TopicLine], tuple[Trouble, ...]] | None = None
         self.title, self.kind = reader.title, reader.kind
 
@@ -74,6 +76,10 @@ class WatchedPlace:
         """Look no longer, and let go of files and connections."""
         self.watch.stop()
         self._reader.close()
+
+    def was_changed(self) -> None:
+        """Have the next page show what a change made of the list of topics."""
+        self._topics = None
 
     # --- overview ---------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from rocketpy.broker_core.cli.commands import Commands
 from rocketpy.spark_jobs.commands import (
     backfill,
     console,
+    console_user,
     doctor,
     rebalance,
     redeliver,
@@ -32,6 +33,7 @@ JOB = """Work that runs on Spark: on this machine, or wherever its settings say.
 job_app = Commands(help=JOB)
 app.add_typer(job_app, name="job")
 app.command(help=console.HELP)(console.console)
+app.command(name="console-user", help=console_user.HELP)(console_user.console_user)
 app.command(help=doctor.HELP)(doctor.doctor)
 app.command(help=report.HELP)(report.report)
 job_app.command(help=backfill.HELP)(backfill.backfill)

@@ -128,7 +128,7 @@ class GroupResets:
         if not members:
             self._groups.move(group, offsets)
             return
-        if not all(map(self._can_tell, {queue.broker for queue in offsets})):
+        if not all(map(self.can_tell, {queue.broker for queue in offsets})):
             raise GroupOnlineError(group, len(members))
         for queue, queue_offset in offsets.items():
             request = ResetOffset(
@@ -178,7 +178,7 @@ class GroupResets:
             for queue, found in after.items()
         ]
 
-    def _can_tell(self, broker: str) -> bool:
+    def can_tell(self, broker: str) -> bool:
         """Whether a broker tells consumers of offsets of single queues."""
         command = RemotingCommand(RequestCode.GET_BROKER_CONFIG)
         text = bytes(self._cluster.ask_broker(broker, command).body).decode("utf-8")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.errors import NoBrokerError
-from rocketpy.broker_core.errors import TopicNameError, TopicNotFoundError
+from rocketpy.broker_core.errors import RocketPyError, TopicNameError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import (
     AUTO_CREATE_TOPIC,
@@ -144,7 +144,7 @@ class ClusterTopics:
             TopicNameError: RocketMQ would not take the name.
             NoBrokerError: there is no broker, or there are several clusters and none is named.
         """
-        self._check_name(topic)
+        self.check_name(topic)
         try:
             before = self.settings(topic)
         except TopicNotFoundError:
@@ -178,12 +178,29 @@ class ClusterTopics:
             TopicNotFoundError: there is no such topic.
             TopicNameError: it is RocketMQ's own.
         """
-        self._check_name(topic)
+        self.check_name(topic)
         given = {"write_queues": write_queues, "read_queues": read_queues, "perm": perm}
         changes: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
         before = self.settings(topic)
         wanted = {broker: replace(each, **changes) for broker, each in before.items()}
         return self._put(before, wanted)
+
+    def put_each(self, topic: str, wanted: SettingsByBroker) -> dict[str, RocketPyError | None]:
+        """Give some brokers settings of a topic; return by broker why it could not be done, if so.
+
+        Returns when the name servers tell of what was done.
+
+        Raises:
+            TopicNameError: RocketMQ would not take the name.
+        """
+        self.check_name(topic)
+        told = {
+            broker: self._tried(broker, create_command(each)) for broker, each in wanted.items()
+        }
+        done = {broker: each for broker, each in wanted.items() if told[broker] is None}
+        if done:
+            self._wait_for_route(done)
+        return told
 
     def delete(self, topic: str) -> None:
         """Delete a topic from its brokers, and its route from all name servers that answer.
@@ -191,9 +208,27 @@ class ClusterTopics:
         Raises:
             TopicNotFoundError: there is no such topic.
         """
-        self._check_name(topic)
-        for broker in self._cluster.route(topic, fresh=True).broker_names:
-            self._cluster.ask_broker(broker, command_of(DeleteTopic(topic=topic)))
+        for error in self.delete_each(topic).values():
+            if error is not None:
+                raise error
+
+    def delete_each(self, topic: str) -> dict[str, RocketPyError | None]:
+        """Delete a topic from its brokers; return by broker why it could not be done, if so.
+
+        Its route goes from all name servers that answer, unless a broker still has it.
+
+        Raises:
+            TopicNameError: it is RocketMQ's own.
+            TopicNotFoundError: there is no such topic.
+        """
+        self.check_name(topic)
+        brokers = self._cluster.route(topic, fresh=True).broker_names
+        told = {each: self._tried(each, command_of(DeleteTopic(topic=topic))) for each in brokers}
+        if not any(told.values()):
+            self._delete_route(topic)
+        return told
+
+    def _delete_route(self, topic: str) -> None:
         for server in self._cluster.address.name_servers:
             try:
                 self._cluster.ask(server, command_of(DeleteTopicRoute(topic=topic)))
@@ -209,6 +244,14 @@ class ClusterTopics:
                     f"it knows the clusters {', '.join(sorted(clusters))}; say in which one",
                 )
         return self._cluster.masters(cluster)
+
+    def _tried(self, broker: str, command: RemotingCommand) -> RocketPyError | None:
+        """Ask a broker; return why it did not do it, if so."""
+        try:
+            self._cluster.ask_broker(broker, command)
+        except RocketPyError as error:
+            return error
+        return None
 
     def _put(self, before: SettingsByBroker, wanted: SettingsByBroker) -> dict[str, TopicSettings]:
         for broker, each in wanted.items():
@@ -241,7 +284,12 @@ class ClusterTopics:
                 return
             time.sleep(_ROUTE_LOOK_S)
 
-    def _check_name(self, topic: str) -> None:
+    def check_name(self, topic: str) -> None:
+        """Raise unless a topic of this name can be made, changed and deleted.
+
+        Raises:
+            TopicNameError: RocketMQ would not take the name, or it is its own.
+        """
         check_topic_name(topic)
         if is_reserved_topic(topic):
             raise TopicNameError(topic, "it is RocketMQ's own, and stays as it is")

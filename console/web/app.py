@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from rocketpy import __version__
@@ -30,11 +30,18 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.net.errors import ServerUnreachableError
+from rocketpy.console.accounts import Role
+from rocketpy.console.audit import AuditError
 from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
 from rocketpy.console.web import pages, shown
 from rocketpy.console.web.asked import PageAddressError, upto_text
+from rocketpy.console.web.change_pages import CHANGED, CHANGES
+from rocketpy.console.web.changing import Changing
+from rocketpy.console.web.desk import Desk
+from rocketpy.console.web.door import Door
 from rocketpy.console.web.headers import Guard
+from rocketpy.console.web.sessions import BrowserSession
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +57,7 @@ _STATUS: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (ServerUnreachableError, HTTPStatus.SERVICE_UNAVAILABLE),
     (NoBrokerError, HTTPStatus.SERVICE_UNAVAILABLE),
     (ServerRefusedError, HTTPStatus.BAD_GATEWAY),
+    (AuditError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 NAMES = {
     "topics": "Topics",
@@ -57,20 +65,39 @@ NAMES = {
     "messages": "Messages",
     "dead-letters": "Dead letters",
 }
-_OF = {"topic": "topics", "group": "groups", "message": "messages"}  # in the menu
+_OF = {"topic": "topics", "group": "groups", "message": "messages", **CHANGED}  # in the menu
 
 
-def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlette:
-    """Return the application that shows some places to who asks for one of some hosts."""
-    views = _Views(places)
-    routes = [
-        Route("/", views.overview),
-        Route("/{place:int}/{page}", views.page),
+def make_app(
+    places: Sequence[WatchedPlace], hosts: Collection[str], desk: Desk | None = None
+) -> Starlette:
+    """Return the application that shows some places to who asks for one of some hosts.
+
+    With a `desk` it shows them to who is logged in.
+    """
+    views = _Views(places, desk)
+    door = Door(desk, views.login)
+    routes: list[BaseRoute] = [
+        Route("/", door.behind(views.overview)),
+        Route("/{place:int}/{page}", door.behind(views.page)),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
     ]
+    if desk is not None:
+        routes += [
+            Route("/login", door.login, methods=["GET", "POST"]),
+            Route("/logout", door.behind(door.logout), methods=["POST"]),
+        ]
+        changing = Changing(places, desk, CHANGES, views.html)
+        change = "/{place:int}/change/{page}"
+        routes[:0] = [
+            Route(change, door.behind(changing.form), methods=["GET"]),
+            Route(change, door.behind(changing.order), methods=["POST"]),
+            Route("/{place:int}/done", door.behind(changing.done)),
+        ]
+    routes.append(Route("/{path:path}", door.behind(views.nothing)))
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Guard, hosts=hosts, takes_forms=desk is not None)],
         exception_handlers={
             RocketPyError: views.failed,
             PageAddressError: views.failed,
@@ -84,8 +111,8 @@ def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlett
 class _Views:
     """Answers requests; each runs in a thread of its own."""
 
-    def __init__(self, places: Sequence[WatchedPlace]) -> None:
-        self._places = places
+    def __init__(self, places: Sequence[WatchedPlace], desk: Desk | None) -> None:
+        self._places, self._desk = places, desk
         self._templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -115,7 +142,7 @@ class _Views:
     def overview(self, request: Request) -> Response:
         """Show all places."""
         found = [place.overview() for place in self._places]
-        return self._html(request, "overview.html", {"overviews": found})
+        return self.html(request, "overview.html", {"overviews": found})
 
     def page(self, request: Request) -> Response:
         """Show a page of one place."""
@@ -123,7 +150,22 @@ class _Views:
         if number >= len(self._places) or name not in pages.PAGES:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         page = pages.PAGES[name](self._places[number], request.query_params)
-        return self._html(request, page.template, page.values)
+        return self.html(request, page.template, page.values)
+
+    def nothing(self, request: Request) -> Response:
+        """Show that there is no such page."""
+        return self._error(request, HTTPStatus.NOT_FOUND, "Not Found")
+
+    def login(
+        self,
+        request: Request,
+        *,
+        wanted: str,
+        what: str = "",
+        status: HTTPStatus = HTTPStatus.OK,
+    ) -> Response:
+        """Show the form for a user and a password."""
+        return self.html(request, "login.html", {"wanted": wanted, "what": what}, status)
 
     def failed(self, request: Request, error: Exception) -> Response:
         """Show why a page could not be made."""
@@ -145,20 +187,20 @@ class _Views:
         return self._error(request, HTTPStatus.INTERNAL_SERVER_ERROR, what)
 
     def _error(self, request: Request, status: HTTPStatus, what: str) -> Response:
-        return self._html(request, "error.html", {"status": status, "what": what}, status)
+        return self.html(request, "error.html", {"status": status, "what": what}, status)
 
-    def _html(
+    def html(
         self,
         request: Request,
         template: str,
         values: Any,
         status: HTTPStatus = HTTPStatus.OK,
     ) -> Response:
-        number = request.path_params.get("place", 0)
-        number = number if isinstance(number, int) and number < len(self._places) else 0
+        """Return a page: a template with values, and with what all pages need."""
+        number = self._number(request)
         name = request.path_params.get("page", "")
 
-        def link(page: str, **params: object) -> str:
+        def link(page: str, /, **params: object) -> str:
             return f"/{number}/{page}?{urlencode(params)}" if params else f"/{number}/{page}"
 
         def again(**params: object) -> str:
@@ -167,13 +209,41 @@ class _Views:
         def link_at(place: int, page: str, **params: object) -> str:
             return f"/{place}/{page}?{urlencode(params)}" if params else f"/{place}/{page}"
 
+        def change(kind: str, /, **params: object) -> str:
+            return link(f"change/{kind}", **params)
+
         text = self._templates.get_template(template).render(
             **values,
             link=link,
+            change=change,
             link_at=link_at,
             again=again,
             place_number=number,
+            **self._who(request),
             menu=_OF.get(name, name),
         )
         # JSON may have halves of characters, which UTF-8 has not.
         return HTMLResponse(text.encode("utf-8", "replace"), status)
+
+    def _number(self, request: Request) -> int:
+        """Return the number of the place that a page is of, the first if it is of none."""
+        number = request.path_params.get("place", 0)
+        return number if isinstance(number, int) and number < len(self._places) else 0
+
+    def _who(self, request: Request) -> Mapping[str, Any]:
+        """Return what pages need to know of who looks."""
+        session: BrowserSession | None = getattr(request.state, "session", None)
+        allows_changes = self._desk is not None and self._desk.settings.allows_changes
+
+        place = self._places[self._number(request)]
+
+        def may(role: Role) -> bool:
+            is_theirs = session is not None and session.account.may_as(role)
+            return allows_changes and is_theirs and place.changer is not None
+
+        return {
+            "session": session,
+            "is_inside": self._desk is None or session is not None,
+            "allows_changes": allows_changes,
+            "may": may,
+        }

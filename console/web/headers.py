@@ -17,21 +17,25 @@ SECURITY = {
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    # Not "no-referrer", with which browsers keep from us where a form that is posted comes from.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
 
 class Guard:
-    """Lets in what asks for a known host, only to look, and says how its answer may be used.
+    """Lets in what asks for a known host, and says how its answer may be used.
+
+    What does not only look is let in where there are users: it is looked at again (door.py).
 
     The host is looked at because a page of elsewhere can have its own name point at this machine:
     browsers would let it read all that is served here.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str], *, takes_forms: bool) -> None:
         self._app, self._hosts = app, {host.lower() for host in hosts}
+        self._methods = ("GET", "HEAD", "POST") if takes_forms else ("GET", "HEAD")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -52,9 +56,10 @@ class Guard:
         await answer(scope, receive, sending)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
-        if scope["method"] not in ("GET", "HEAD"):
-            text = "this console only looks: it answers GET and HEAD"
-            return PlainTextResponse(text, 405, {"Allow": "GET, HEAD"})
+        if scope["method"] not in self._methods:
+            is_looking = "POST" not in self._methods
+            text = "this console only looks" if is_looking else "this is not answered"
+            return PlainTextResponse(text, 405, {"Allow": ", ".join(self._methods)})
         host = _name(Headers(scope=scope).get("host", ""))
         if "*" not in self._hosts and host not in self._hosts:
             text = "this console is not known by that name: give it with --host-name"

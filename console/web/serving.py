@@ -5,14 +5,24 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import uvicorn
 
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.web.app import make_app
+from rocketpy.console.web.desk import Desk, LoginSettings
 from rocketpy.console.web.headers import LOOPBACK
 
 _STOP_S = 2  # how long requests that are under way are waited for
+
+
+class TlsFiles(NamedTuple):
+    """The console's certificate, with the chain to its authority, and its key: files of PEM."""
+
+    certificate: Path
+    key: Path
 
 
 class ConsoleServer:
@@ -25,13 +35,18 @@ class ConsoleServer:
         port: int,
         bind: str = LOOPBACK[0],
         host_names: Sequence[str] = (),
+        login: LoginSettings | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         """Bind the port; `host_names` are what browsers may call this machine, besides `bind`.
 
+        With `login` pages are for users, with `tls` they are served by TLS.
+
         Raises:
-            OSError: the port is taken, or the address is not of this machine.
+            OSError: the port is taken, the address is not of this machine, or a file of TLS cannot
+                be used.
         """
-        self._places = places
+        self._places, self._audit = places, login.audit if login is not None else None
         family = socket.AF_INET6 if ":" in bind else socket.AF_INET
         try:
             self._socket = socket.create_server((bind, port), family=family)
@@ -40,20 +55,29 @@ class ConsoleServer:
             reason = f"cannot listen on {bind}:{port}: {why}; give another address or port"
             raise OSError(getattr(cause, "errno", None), reason) from cause
         self.port = int(self._socket.getsockname()[1])
-        self.address = f"http://{f'[{bind}]' if ':' in bind else bind}:{self.port}/"
-        app = make_app(places, (*LOOPBACK, bind, *host_names))
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                timeout_graceful_shutdown=_STOP_S,
-            )
+        scheme = "http" if tls is None else "https"
+        self.address = f"{scheme}://{f'[{bind}]' if ':' in bind else bind}:{self.port}/"
+        self.desk = None if login is None else Desk(login, self.port)
+        app = make_app(places, (*LOOPBACK, bind, *host_names), self.desk)
+        config = uvicorn.Config(
+            app,
+            ssl_certfile=None if tls is None else tls.certificate,
+            ssl_keyfile=None if tls is None else tls.key,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=_STOP_S,
         )
+        try:
+            config.load()  # the thread that serves could not tell of a wrong certificate
+        except OSError as cause:
+            self._socket.close()
+            what = f"certificate {tls.certificate} and key {tls.key}" if tls is not None else "TLS"
+            raise OSError(cause.errno, f"{what}: {cause.strerror or cause}") from cause
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="console server", daemon=True)
 
     async def start(self) -> None:
@@ -78,6 +102,8 @@ class ConsoleServer:
         self._socket.close()
         for place in self._places:
             place.close()
+        if self._audit is not None:
+            self._audit.close()
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])

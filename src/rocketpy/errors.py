@@ -92,6 +92,8 @@ if TYPE_CHECKING:
     from rocketpy.connector.options import OptionError
     from rocketpy.connector.sink import OutputModeError
     from rocketpy.connector.topics import BrokersUnreachableError, UnreachableError
+    from rocketpy.console.accounts import AccountsError
+    from rocketpy.console.audit import AuditError
     from rocketpy.spark_jobs.analytics.arguments import ArgumentError
     from rocketpy.spark_jobs.analytics.drawing import PlotError
     from rocketpy.spark_jobs.job_errors import JobRefusedError
@@ -99,7 +101,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccessRefusedError",
+    "AccountsError",
     "ArgumentError",
+    "AuditError",
     "BodyError",
     "BrokersUnreachableError",
     "ClassFilterError",
@@ -187,6 +191,8 @@ _HOMES = {
     "KeyValueFileError": "rocketpy.broker_core.nameserver.key_values",
     "RefusedError": "rocketpy.broker_core.net.service",
     "ClusterAddressError": "rocketpy.broker_core.client.address",
+    "AccountsError": "rocketpy.console.accounts",
+    "AuditError": "rocketpy.console.audit",
     "AccessRefusedError": "rocketpy.broker_core.client.errors",
     "CredentialsError": "rocketpy.broker_core.client.credentials",
     "IdentityRefusedError": "rocketpy.broker_core.client.errors",

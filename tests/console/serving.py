@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from rocketpy.console.place import WatchedPlace
-from rocketpy.console.web.serving import ConsoleServer
+from rocketpy.console.web.desk import LoginSettings
+from rocketpy.console.web.serving import ConsoleServer, TlsFiles
 
 
 class Answered(NamedTuple):
@@ -20,9 +21,11 @@ class Answered(NamedTuple):
 
 
 @contextmanager
-def serving(*places: WatchedPlace) -> Iterator[ConsoleServer]:
+def serving(
+    *places: WatchedPlace, login: LoginSettings | None = None, tls: TlsFiles | None = None
+) -> Iterator[ConsoleServer]:
     """Have a console that serves places, which are closed at its end."""
-    server = ConsoleServer(places, port=0)
+    server = ConsoleServer(places, port=0, login=login, tls=tls)
     server.serve()
     try:
         yield server

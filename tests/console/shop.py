@@ -17,6 +17,8 @@ from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.local import local_broker
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.property_names import CAUSE, RETRY_TOPIC
+from rocketpy.console.changes.cluster import ClusterChanger
+from rocketpy.console.changes.folder import FolderChanger
 from rocketpy.console.cluster import ClusterReader
 from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
@@ -132,9 +134,11 @@ def _has(groups: ClusterGroups) -> bool:
 def watched(place: Place) -> WatchedPlace:
     """Return a place as the console has it, looked at once."""
     if isinstance(place, FolderPlace):
-        found = WatchedPlace(FolderReader(place.store.path))
+        path = place.store.path
+        found = WatchedPlace(FolderReader(path), FolderChanger(path))
     else:
         assert isinstance(place, ClusterPlace)
-        found = WatchedPlace(ClusterReader(ClusterAccess(place.cluster.address)))
+        access = ClusterAccess(place.cluster.address)
+        found = WatchedPlace(ClusterReader(access), ClusterChanger(access))
     found.watch.look()
     return found

@@ -19,6 +19,7 @@ from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.client.topics import ClusterTopics
+from rocketpy.console.accounts import Cost, put_account
 from rocketpy.spark_jobs import cli  # adds its commands
 
 CLUSTER = "rocketmq://127.0.0.1:9876"  # of examples
@@ -60,7 +61,7 @@ class Found(NamedTuple):
     @property
     def is_spark(self) -> bool:
         """Whether it starts a Spark; the doctor does so only if told to, the console never."""
-        is_plain = self.name in ("doctor", "console")
+        is_plain = self.name in ("doctor", "console", "console-user")
         return cli.__package__ in self.command.callback.__module__ and not is_plain
 
     @property
@@ -147,5 +148,7 @@ def shop(folder: Path) -> Path:
     for copy in ("broken-store", "lost-queues"):
         shutil.copytree(store, folder / copy)
         shutil.rmtree(folder / copy / "consumequeue")
+    (folder / "password.txt").write_text("correct horse battery\n")
+    put_account(folder / "users.json", "eve", "admin", "correct horse battery", cost=Cost(n=2))
     (folder / "orders.jsonl").write_text('{"id": 1}\n{"id": 2}\n')
     return folder

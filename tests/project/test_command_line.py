@@ -62,6 +62,7 @@ KEYS = {
     "doctor": "check verdict what remedy",
     "console": "title kind looked_ms findings brokers topics groups lag age_ms dead_letters "
     "size_bytes",
+    "console-user": "user role done",
 }
 
 

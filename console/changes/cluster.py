@@ -1,0 +1,167 @@
+"""A cluster, changed by the requests of its own tools: Apache's brokers, and ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from rocketpy.broker_core.client.access import ClusterAccess
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.client.drafts import MessageDraft
+from rocketpy.broker_core.client.groups import ClusterGroups, GroupOnlineError
+from rocketpy.broker_core.client.producing import Producer
+from rocketpy.broker_core.client.resets import LATEST, GroupResets, ResetTarget
+from rocketpy.broker_core.client.topics import ClusterTopics
+from rocketpy.broker_core.errors import RocketPyError, TopicNotFoundError
+from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.metadata.names import check_group_name
+from rocketpy.broker_core.protocol.bodies.topics import TopicSettings
+from rocketpy.console.changes.changer import TopicShape
+from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Outcome, outcomes_of
+from rocketpy.console.changes.resets import PlannedMove, PlannedReset, require_same
+from rocketpy.console.changes.sending import Letter, Sent
+
+
+class ClusterChanger:
+    """Changes one cluster, with a client of its own for each change."""
+
+    def __init__(self, access: ClusterAccess) -> None:
+        """Open nothing yet."""
+        self._access = access
+
+    def _connected(self) -> Cluster:
+        return self._access.connect()
+
+    def brokers(self) -> Sequence[str]:
+        """Return the brokers that have a master now."""
+        with self._connected() as cluster:
+            return cluster.masters()
+
+    # --- topics -----------------------------------------------------------------------------------
+
+    def shapes(self, topic: str) -> Mapping[str, TopicShape]:
+        """Return a topic as its brokers have it."""
+        with self._connected() as cluster:
+            return _shapes(ClusterTopics(cluster).settings(topic))
+
+    def create_topic(
+        self, topic: str, queues: int, brokers: Collection[str]
+    ) -> tuple[Outcome, ...]:
+        """Make a topic on some brokers."""
+        with self._connected() as cluster:
+            topics = ClusterTopics(cluster)
+            topics.check_name(topic)
+            try:
+                there = topics.settings(topic)
+            except TopicNotFoundError:
+                there = {}
+            new = TopicSettings(name=topic, read_queues=queues, write_queues=queues)
+            wanted = {broker: new for broker in brokers if broker not in there}
+            found = outcomes_of(topics.put_each(topic, wanted), "made")
+        has = "it has this topic already; change it instead"
+        return (*found, *(Outcome(each, has, False) for each in sorted({*brokers} & {*there})))
+
+    def change_topic(
+        self, topic: str, shape: TopicShape, shown: Mapping[str, TopicShape]
+    ) -> tuple[Outcome, ...]:
+        """Change a topic; what a form does not show of it stays on each broker as it is."""
+        with self._connected() as cluster:
+            topics = ClusterTopics(cluster)
+            topics.check_name(topic)
+            now = topics.settings(topic)
+            if {broker: each for broker, each in _shapes(now).items() if broker in shown} != shown:
+                raise ChangedMeanwhileError(f"topic {topic!r} was changed")
+            wanted = {broker: replace(now[broker], **shape._asdict()) for broker in shown}
+            return outcomes_of(topics.put_each(topic, wanted), "changed")
+
+    def delete_topic(self, topic: str) -> tuple[Outcome, ...]:
+        """Delete a topic on all its brokers."""
+        with self._connected() as cluster:
+            return outcomes_of(ClusterTopics(cluster).delete_each(topic), "deleted")
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def send(self, topic: str, letter: Letter) -> Sent:
+        """Send a message; without an answer it is sent again, under the same unique key."""
+        draft = MessageDraft(
+            body=letter.body,
+            tags=letter.tag,
+            keys=letter.keys,
+            properties=letter.properties,
+            queue_id=letter.queue_id,
+            sharding_key=letter.sharding_key,
+            delay_level=letter.delay_level,
+        )
+        with self._connected() as cluster:
+            found = Producer(cluster).send(topic, draft)
+        place = found.broker, found.queue_id, found.queue_offset
+        return Sent(found.msg_id, *place, draft.is_waiting)
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    def planned_reset(self, group: str, topic: str, to: str) -> PlannedReset:
+        """Return where a group would read on."""
+        check_group_name(group)
+        with self._connected() as cluster:
+            return _planned(cluster, group, topic, to)
+
+    def reset(self, plan: PlannedReset) -> tuple[Outcome, ...]:
+        """Have a group read on; consumers that run are told by their brokers."""
+        with self._connected() as cluster:
+            now = _planned(cluster, plan.group, plan.topic, plan.to)
+            require_same(plan, now)
+            if now.told_ms is not None and plan.told_ms is not None:
+                groups = ClusterGroups(cluster)
+                groups.move_to_time(plan.group, plan.topic, plan.told_ms)
+                return plan.done("; its consumers were told of the time")
+            errors = {
+                broker: _moved(cluster, plan, broker)
+                for broker in sorted({each.broker for each in plan.moves})
+            }
+        return tuple(each.outcome(errors[each.broker]) for each in plan.moves)
+
+
+def _planned(cluster: Cluster, group: str, topic: str, to: str) -> PlannedReset:
+    target, resets = ResetTarget.of(to), GroupResets(cluster)
+    rows = resets.reset(group, topic, target, dry_run=True)
+    firsts = {each.queue: each.first for each in ClusterTopics(cluster).queues(topic)}
+    moves = tuple(
+        PlannedMove(
+            each.queue.broker,
+            each.queue.queue_id,
+            each.before,
+            each.after,
+            firsts.get(each.queue, 0),
+            each.end,
+        )
+        for each in rows
+    )
+    members, told_ms = len(ClusterGroups(cluster).members([group])[group]), None
+    if members and not all(map(resets.can_tell, {each.broker for each in moves})):
+        if target.distance is not None:
+            raise GroupOnlineError(group, members)
+        # The end is where the first message is that comes from now on.
+        told_ms = int(time.time() * 1000) if to == LATEST else target.told_ms
+    return PlannedReset(group, topic, to, moves, members, told_ms)
+
+
+def _moved(cluster: Cluster, plan: PlannedReset, broker: str) -> RocketPyError | None:
+    """Move a group in the queues of one broker; return why it could not be done, if so."""
+    offsets = {
+        MessageQueue(plan.topic, broker, each.queue_id): each.after
+        for each in plan.moves
+        if each.broker == broker
+    }
+    try:
+        GroupResets(cluster).move(plan.group, offsets)
+    except RocketPyError as error:
+        return error
+    return None
+
+
+def _shapes(settings: Mapping[str, TopicSettings]) -> dict[str, TopicShape]:
+    return {
+        broker: TopicShape(each.write_queues, each.read_queues, each.perm)
+        for broker, each in settings.items()
+    }

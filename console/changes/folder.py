@@ -1,0 +1,129 @@
+"""A store's folder, changed: opened for each change, whoever serves it meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocketpy.broker_core.client.resets import ResetTarget
+from rocketpy.broker_core.embedded import Store
+from rocketpy.broker_core.embedded import open as open_store
+from rocketpy.broker_core.errors import TopicNameError, TopicNotFoundError
+from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic
+from rocketpy.console.changes.changer import TopicShape
+from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Outcome
+from rocketpy.console.changes.resets import PlannedMove, PlannedReset, require_same
+from rocketpy.console.changes.sending import Letter, Sent
+
+
+class FolderChanger:
+    """Changes one store directory. What it did is durable on return."""
+
+    def __init__(self, path: Path) -> None:
+        """Open nothing yet."""
+        self._path = path
+
+    @contextmanager
+    def _opened(self) -> Iterator[Store]:
+        open_store(self._path, read_only=True).close()  # one that went is not to be made anew
+        with open_store(self._path, flush="sync") as store:
+            yield store
+
+    def brokers(self) -> Sequence[str]:
+        """Return the one that the store is of."""
+        with open_store(self._path, read_only=True) as store:
+            return [store.config.broker_name]
+
+    # --- topics -----------------------------------------------------------------------------------
+
+    def shapes(self, topic: str) -> Mapping[str, TopicShape]:
+        """Return a topic as topics.json has it."""
+        with open_store(self._path, read_only=True) as store:
+            return _shapes(store, topic)
+
+    def create_topic(
+        self, topic: str, queues: int, brokers: Collection[str]
+    ) -> tuple[Outcome, ...]:
+        """Make a topic."""
+        del brokers  # there is one
+        if is_reserved_topic(topic):
+            raise TopicNameError(topic, "it is RocketMQ's own")
+        with self._opened() as store:
+            broker = store.config.broker_name
+            if topic in store.topics():
+                return (Outcome(broker, "it has this topic already; change it instead", False),)
+            store.create_topic(topic, queues)
+        return (Outcome(broker, "made"),)
+
+    def change_topic(
+        self, topic: str, shape: TopicShape, shown: Mapping[str, TopicShape]
+    ) -> tuple[Outcome, ...]:
+        """Change a topic."""
+        with self._opened() as store:
+            if _shapes(store, topic) != shown:
+                raise ChangedMeanwhileError(f"topic {topic!r} was changed")
+            store.update_topic(topic, **shape._asdict())
+        return tuple(Outcome(broker, "changed") for broker in shown)
+
+    def delete_topic(self, topic: str) -> tuple[Outcome, ...]:
+        """Delete a topic."""
+        with self._opened() as store:
+            store.delete_topic(topic)
+            return (Outcome(store.config.broker_name, "deleted"),)
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def send(self, topic: str, letter: Letter) -> Sent:
+        """Store a message."""
+        with self._opened() as store:
+            receipt = store.send(
+                topic,
+                letter.body,
+                tags=letter.tag,
+                keys=letter.keys,
+                properties=letter.properties,
+                queue_id=letter.queue_id,
+                sharding_key=letter.sharding_key,
+                delay_level=letter.delay_level,
+            )
+            place = store.config.broker_name, receipt.queue_id, receipt.queue_offset
+            return Sent(receipt.msg_id, *place, bool(letter.delay_level))
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    def planned_reset(self, group: str, topic: str, to: str) -> PlannedReset:
+        """Return where a group would read on."""
+        check_group_name(group)
+        with open_store(self._path, read_only=True) as store:
+            return _planned(store, group, topic, to)
+
+    def reset(self, plan: PlannedReset) -> tuple[Outcome, ...]:
+        """Commit the offsets of a plan."""
+        with self._opened() as store:
+            now = _planned(store, plan.group, plan.topic, plan.to)
+            require_same(plan, now)
+            store.commit(plan.group, plan.topic, {each.queue_id: each.after for each in plan.moves})
+        return plan.done()
+
+
+def _planned(store: Store, group: str, topic: str, to: str) -> PlannedReset:
+    target, broker = ResetTarget.of(to), store.config.broker_name
+    before = store.committed(group, topic)
+    moves = []
+    for queue_id, (first, end) in store.queues(topic).items():
+        after = target.offset(first, end, before.get(queue_id))
+        if after is None:
+            assert target.time_ms is not None
+            after = store.offset_by_time(topic, queue_id, target.time_ms)
+        moves.append(PlannedMove(broker, queue_id, before.get(queue_id), after, first, end))
+    return PlannedReset(group, topic, to, tuple(moves))
+
+
+def _shapes(store: Store, topic: str) -> Mapping[str, TopicShape]:
+    known = store.topics()
+    if topic not in known:
+        raise TopicNotFoundError(topic, known)
+    found = known[topic]
+    shape = TopicShape(found.write_queues, found.read_queues, found.perm)
+    return {store.config.broker_name: shape}

@@ -1,0 +1,61 @@
+"""Groups reset: first what would be skipped and read again, then just that."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.datastructures import QueryParams
+
+from rocketpy.console.changes.outcomes import Done
+from rocketpy.console.changes.resets import PlannedMove, PlannedReset
+from rocketpy.console.place import WatchedPlace
+from rocketpy.console.web import asked
+from rocketpy.console.web.change_topics import changer_of
+from rocketpy.console.web.changing import ChangePage
+from rocketpy.console.web.pages import Page
+
+_ASKED = ("group", "topic", "to")
+
+
+def _form(place: WatchedPlace, params: QueryParams) -> Page:
+    fields = {name: asked.text(params, name) for name in _ASKED}
+    asked.needed(params, "group")
+    topics = sorted({each.topic for each in place.group(fields["group"]).queues})
+    plan = None
+    if fields["topic"] and fields["to"]:
+        plan = changer_of(place).planned_reset(fields["group"], fields["topic"], fields["to"])
+    values = {
+        "fields": fields,
+        "topics": topics,
+        "plan": plan,
+        "shown": "" if plan is None else json.dumps([plan.moves, plan.told_ms]),
+    }
+    return Page("reset.html", values)
+
+
+def _reset(place: WatchedPlace, form: QueryParams, _: str) -> Done:
+    group, topic, to = (asked.needed(form, name) for name in _ASKED)
+    given = form.get("shown", "")
+    try:
+        moves, told_ms = json.loads(given)
+        plan = PlannedReset(
+            group=group,
+            topic=topic,
+            to=to,
+            moves=tuple(_move(*each) for each in moves),
+            told_ms=None if told_ms is None else int(told_ms),
+        )
+    except (ValueError, TypeError) as cause:
+        raise asked.PageAddressError("shown", given, "look at the preview again") from cause
+    outcomes = changer_of(place).reset(plan)
+    return Done(f"reset {group} in {topic} to {to}", outcomes, "group", {"name": group})
+
+
+def _move(broker: str, queue_id: int, before: int | None, after: int, *range_: int) -> PlannedMove:
+    numbers = (queue_id, after, *range_, 0 if before is None else before)
+    if not isinstance(broker, str) or not all(type(each) is int for each in numbers):
+        raise TypeError("no preview")
+    return PlannedMove(broker, queue_id, before, after, *range_)
+
+
+GROUP_CHANGES = {"reset": ChangePage("operator", _form, _reset)}
