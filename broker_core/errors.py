@@ -259,7 +259,9 @@ class TopicNotFoundError(UnknownNameError):
     """Is raised when a topic does not exist; names the nearest one that does."""
 
     what = "there is no topic {}"
-    remedy = "'rocketpy topic create' makes it; so do store.create_topic(), mq.admin.topics.create()"
+    remedy = (
+        "'rocketpy topic create' makes it; so do store.create_topic(), mq.admin.topics.create()"
+    )
 
 
 class GroupNotFoundError(UnknownNameError):

@@ -103,8 +103,7 @@ class _Views:
             "upto": upto_text,
         }
         self._templates.globals |= {
-            "lag_curve": shown.lag_curve,
-            "rate_curve": shown.rate_curve,
+            "curves": shown.curves,
             "replay_command": replay_command,
             "names": NAMES,
             "page_size": PAGE,
