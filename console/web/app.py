@@ -29,12 +29,14 @@ from rocketpy.broker_core.errors import (
     RocketPyError,
     TopicNotFoundError,
 )
+from rocketpy.broker_core.metrics.listening import CONTENT_TYPE
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
 from rocketpy.console.web import pages, shown
 from rocketpy.console.web.asked import PageAddressError, upto_text
 from rocketpy.console.web.headers import Guard
+from rocketpy.console.web.metrics import metrics_text
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlett
     views = _Views(places)
     routes = [
         Route("/", views.overview),
+        Route("/metrics", views.metrics),
         Route("/{place:int}/{page}", views.page),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
     ]
@@ -115,6 +118,11 @@ class _Views:
         """Show all places."""
         found = [place.overview() for place in self._places]
         return self._html(request, "overview.html", {"overviews": found})
+
+    def metrics(self, request: Request) -> Response:
+        """Answer a scrape."""
+        text = metrics_text(self._places, request.url.query)
+        return Response(text, media_type=CONTENT_TYPE)
 
     def page(self, request: Request) -> Response:
         """Show a page of one place."""
