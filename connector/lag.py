@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
@@ -15,9 +15,27 @@ from pyspark.sql.streaming.listener import (
 )
 
 from rocketpy.broker_core.errors import RocketPyError
-from rocketpy.connector.offsets import OffsetFormatError, SourceOffset
+from rocketpy.connector.offsets import (
+    READER,
+    READER_MEMBERS,
+    OffsetFormatError,
+    Positions,
+    SourceOffset,
+)
 
 OnLag = Callable[[str, dict[str, int], float], None]
+
+
+class Reading(NamedTuple):
+    """What a source of a query reads: a topic of a place, for a group, as one of its members.
+
+    Group and member are empty where it has none.
+    """
+
+    place: str
+    topic: str
+    group: str
+    member: str
 
 
 class ProgressError(RocketPyError):
@@ -41,15 +59,8 @@ def messages_behind(progress: Mapping[str, Any] | str | None) -> dict[str, int]:
     Raises:
         ProgressError: it is something else.
     """
-    if progress is None:
-        return {}
-    try:
-        reported = json.loads(progress) if isinstance(progress, str) else progress
-        sources = list(reported["sources"])
-    except (ValueError, TypeError, KeyError) as cause:
-        raise ProgressError(progress) from cause
     lag = Counter[str]()
-    for source in sources:
+    for source in _sources(progress):
         end, latest = _offset(source["endOffset"]), _offset(source["latestOffset"])
         if end is None or latest is None:
             continue
@@ -60,13 +71,53 @@ def messages_behind(progress: Mapping[str, Any] | str | None) -> dict[str, int]:
     return dict(lag)
 
 
+def readings(progress: Mapping[str, Any] | str | None) -> list[Reading]:
+    """Return what the sources of a query read, as they report it; none before the first batch.
+
+    Raises:
+        ProgressError: it is something else.
+    """
+    found = []
+    for source in _sources(progress):
+        reported = _members(source["latestOffset"])
+        reader = reported.get(READER) if reported is not None else None
+        if isinstance(reader, dict):
+            place, group, member = (str(reader.get(name) or "") for name in READER_MEMBERS)
+            topics = {queue.topic for queue in _positions(reported)}
+            found += [Reading(place, topic, group, member) for topic in sorted(topics)]
+    return found
+
+
+def _sources(progress: Mapping[str, Any] | str | None) -> list[Mapping[str, Any]]:
+    if progress is None:
+        return []
+    try:
+        reported = json.loads(progress) if isinstance(progress, str) else progress
+        return list(reported["sources"])
+    except (ValueError, TypeError, KeyError) as cause:
+        raise ProgressError(progress) from cause
+
+
 def _offset(reported: object) -> SourceOffset | None:
-    """Return an offset of ours; Spark gives it as text, or in JSON as an object."""
+    try:
+        offset = _members(reported)
+        return None if offset is None else SourceOffset.from_json(offset)
+    except OffsetFormatError:
+        return None
+
+
+def _positions(reported: object) -> Positions:
+    offset = _offset(reported)
+    return {} if offset is None else offset.positions
+
+
+def _members(reported: object) -> dict[str, Any] | None:
+    """Return an offset as Spark reports it: as text, or in JSON as an object."""
     try:
         offset = json.loads(reported) if isinstance(reported, str) else reported
-        return SourceOffset.from_json(offset) if isinstance(offset, dict) else None
-    except (ValueError, OffsetFormatError):
+    except ValueError:
         return None
+    return offset if isinstance(offset, dict) else None
 
 
 class LagListener(StreamingQueryListener):

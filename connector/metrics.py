@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
 
 from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
@@ -25,29 +24,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from rocketpy.connector.lag import messages_behind
+from rocketpy.broker_core.metrics.families import COUNTER, GAUGE, Family, Row
+from rocketpy.broker_core.metrics.listening import TextServer
+from rocketpy.connector.lag import Reading, messages_behind, readings
 
 log = logging.getLogger(__name__)
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class Metric(NamedTuple):
-    """One metric, as Prometheus describes it."""
-
-    name: str
-    kind: str
-    help: str
-
-
-ACTIVE = Metric("rocketpy_query_active", "gauge", "Whether the query runs.")
-BATCHES = Metric("rocketpy_batches_total", "counter", "Micro-batches that were done.")
-ROWS = Metric("rocketpy_rows_total", "counter", "Rows that were read.")
-LAG = Metric("rocketpy_messages_behind", "gauge", "Messages of a topic not yet read.")
-IN_RATE = Metric("rocketpy_input_rows_per_second", "gauge", "Rows that came in, last batch.")
-DONE_RATE = Metric("rocketpy_processed_rows_per_second", "gauge", "Rows worked on, last batch.")
-DURATION = Metric("rocketpy_batch_duration_seconds", "gauge", "How long the last batch took.")
-METRICS = (ACTIVE, BATCHES, ROWS, LAG, IN_RATE, DONE_RATE, DURATION)
 
 
 @dataclass(slots=True)
@@ -56,12 +37,84 @@ class _Query:
     id: str  # stays with the checkpoint
     run_id: str
     is_active: bool = True
+    has_failed: bool = False
     batches: int = 0
     rows: int = 0
     lag: dict[str, int] = field(default_factory=dict)
     input_rate: float = 0.0
     processed_rate: float = 0.0
     duration_s: float = 0.0
+    last_batch_s: float | None = None  # when it was told, since 1970
+    reads: tuple[Reading, ...] = ()
+
+
+Number = float | None
+
+
+def _of_query(
+    name: str, kind: str, help_text: str, value: Callable[[_Query], Number]
+) -> Family[_Query]:
+    def rows(query: _Query) -> Iterator[Row]:
+        number = value(query)
+        if number is not None:
+            yield (query.name,), number
+
+    return Family(name, kind, help_text, ("query",), rows)
+
+
+def _lag(query: _Query) -> Iterable[Row]:
+    return [((query.name, topic), count) for topic, count in sorted(query.lag.items())]
+
+
+def _reads(query: _Query) -> Iterable[Row]:
+    return [
+        ((query.name, each.place, each.topic, each.group, each.member), 1) for each in query.reads
+    ]
+
+
+METRICS: Sequence[Family[_Query]] = (
+    _of_query(
+        *("rocketpy_query_active", GAUGE, "Whether the query runs."),
+        lambda query: int(query.is_active),
+    ),
+    _of_query(
+        *("rocketpy_query_failed", GAUGE, "Whether the query ended by an error."),
+        lambda query: int(query.has_failed),
+    ),
+    Family(
+        *(
+            "rocketpy_query_source",
+            GAUGE,
+            "What the query reads, for which group, as which member.",
+        ),
+        *(("query", "place", "topic", "consumer_group", "member"), _reads),
+    ),
+    _of_query(
+        *("rocketpy_batches_total", COUNTER, "Micro-batches that were done."),
+        lambda query: query.batches,
+    ),
+    _of_query(*("rocketpy_rows_total", COUNTER, "Rows that were read."), lambda query: query.rows),
+    Family(
+        *("rocketpy_messages_behind", GAUGE, "Messages of a topic not yet read."),
+        *(("query", "topic"), _lag),
+    ),
+    _of_query(
+        *("rocketpy_input_rows_per_second", GAUGE, "Rows that came in, last batch."),
+        lambda query: query.input_rate,
+    ),
+    _of_query(
+        *("rocketpy_processed_rows_per_second", GAUGE, "Rows worked on, last batch."),
+        lambda query: query.processed_rate,
+    ),
+    _of_query(
+        *("rocketpy_batch_duration_seconds", GAUGE, "How long the last batch took."),
+        lambda query: query.duration_s,
+    ),
+    _of_query(
+        *("rocketpy_last_batch_timestamp_seconds", GAUGE, "When the last batch was done."),
+        lambda query: query.last_batch_s,
+    ),
+)
 
 
 class Metrics(StreamingQueryListener):
@@ -83,8 +136,9 @@ class Metrics(StreamingQueryListener):
         """Note a batch, and log a line about it."""
         progress = event.progress
         query = self._query(progress)
-        lag = messages_behind(progress)
+        lag, reads = messages_behind(progress), tuple(readings(progress))
         with self._lock:
+            query.reads, query.last_batch_s = reads, time.time()
             query.batches += 1
             query.rows += progress.numInputRows
             query.lag |= lag
@@ -106,30 +160,38 @@ class Metrics(StreamingQueryListener):
         with self._lock:
             for query in self._queries.values():
                 if query.run_id == str(event.runId):
-                    query.is_active = False
+                    query.is_active, query.has_failed = False, event.exception is not None
 
     def text(self) -> str:
-        """Return all figures in Prometheus' text format."""
+        """Return all figures in Prometheus' text format.
+
+        Raises:
+            ModuleNotFoundError: prometheus_client is missing.
+        """
+        from rocketpy.broker_core.metrics.writing import (
+            block,
+        )  # not before: who only logs needs none
+
+        names: dict[str, str] = {}
         with self._lock:
-            samples = [sample for query in self._queries.values() for sample in _samples(query)]
-        lines: list[str] = []
-        for metric in METRICS:
-            lines.append(f"# HELP {metric.name} {metric.help}")
-            lines.append(f"# TYPE {metric.name} {metric.kind}")
-            lines += [line for of, line in samples if of is metric]
-        return "\n".join(lines) + "\n"
+            told = [*self._queries.values()]
+            return "".join(block(family, told, names) for family in METRICS)
 
     @contextmanager
     def serve(self, port: int = 0, host: str = "127.0.0.1") -> Iterator[str]:
-        """Answer `GET /metrics` while the block runs; yield the address. Port 0 is any free one."""
-        handler = type("Handler", (_Handler,), {"metrics": self})
-        with ThreadingHTTPServer((host, port), handler) as server:
-            server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            try:
-                yield f"http://{host}:{server.server_port}/metrics"
-            finally:
-                server.shutdown()
+        """Answer `GET /metrics` while the block runs; yield the address. Port 0 is any free one.
+
+        Raises:
+            ModuleNotFoundError: prometheus_client is missing.
+            OSError: the port is taken, or the address is not of this machine.
+        """
+        self.text()
+        server = TextServer(lambda _: self.text().encode(), port=port, host=host)
+        server.start()
+        try:
+            yield server.address
+        finally:
+            server.stop()
 
     def _query(self, event: QueryStartedEvent | StreamingQueryProgress) -> _Query:
         """Return the figures of a run; a new run replaces those of the run before."""
@@ -144,44 +206,6 @@ class Metrics(StreamingQueryListener):
             return query
 
 
-def _samples(query: _Query) -> Iterator[tuple[Metric, str]]:
-    label = f'query="{_escaped(query.name)}"'
-    values = {
-        ACTIVE: int(query.is_active),
-        BATCHES: query.batches,
-        ROWS: query.rows,
-        IN_RATE: query.input_rate,
-        DONE_RATE: query.processed_rate,
-        DURATION: query.duration_s,
-    }
-    for metric, value in values.items():
-        yield metric, f"{metric.name}{{{label}}} {value}"
-    for topic, count in sorted(query.lag.items()):
-        yield LAG, f'{LAG.name}{{{label},topic="{_escaped(topic)}"}} {count}'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
 def _number(rate: float) -> float:
     """Spark reports NaN or infinity of a batch that took no time."""
     return rate if rate == rate and abs(rate) != float("inf") else 0.0
-
-
-class _Handler(BaseHTTPRequestHandler):
-    metrics: Metrics
-
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] != "/metrics":
-            self.send_error(404, "only /metrics is here")
-            return
-        body = self.metrics.text().encode()
-        self.send_response(200)
-        self.send_header("Content-Type", CONTENT_TYPE)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Be silent: scrapes come every few seconds."""

@@ -26,6 +26,8 @@ from rocketpy.broker_core.message_queue import MessageQueue
 
 __all__ = [
     "NOTHING",
+    "READER",
+    "READER_MEMBERS",
     "VERSION",
     "Anchors",
     "MessageQueue",
@@ -38,6 +40,10 @@ __all__ = [
 
 VERSION = 2
 NOTHING = -1  # as an anchor: retention had deleted the message before the position
+# What the reader of a stream says of itself beside the newest offset that it reports. That goes
+# into the progress of the query, and into no checkpoint.
+READER = "reader"
+READER_MEMBERS = ("place", "group", "member")
 _QUEUE = re.compile(r"(?:(?P<broker>.+):)?(?P<id>\d+)")
 
 

@@ -29,7 +29,7 @@ from rocketpy.connector.backends import open_backend
 from rocketpy.connector.batch_reader import read_partition
 from rocketpy.connector.consumer import Consumer, consumer_of
 from rocketpy.connector.hang_up import expect_hang_up
-from rocketpy.connector.offsets import SourceOffset
+from rocketpy.connector.offsets import READER, READER_MEMBERS, SourceOffset
 from rocketpy.connector.partitions import seen_in
 from rocketpy.connector.planner import Planner
 from rocketpy.connector.planning import split, tasks
@@ -91,8 +91,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner.fix_target()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return what is there now, for the progress of the query."""
-        return self._planner.latest().to_json()
+        """Return what is there now, for the progress of the query, and who it is that reads."""
+        options = self._options
+        place = options.path if options.cluster is None else str(options.cluster.access.address)
+        told = (place, options.group, options.member.name if options.member is not None else None)
+        reader = {name: value for name, value in zip(READER_MEMBERS, told, strict=True) if value}
+        return {**self._planner.latest().to_json(), READER: reader}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch; `start` itself if there is none yet."""

@@ -286,11 +286,23 @@ class BrokerLine(NamedTuple):
 
 
 class LagSample(NamedTuple):
-    """What a look at a place saw: messages ever stored, and messages not read."""
+    """What a look at a place saw; None is what cannot be told of it."""
 
     at_ms: int
-    stored: int
-    lag: int
+    stored: int  # messages, ever
+    lag: int  # messages that were not read
+    given: int | None = None  # messages that were handed out, or of a folder committed, ever
+    pending: int | None = None  # messages that wait for their time
+    dead_letters: int = 0
+    disk_used: float | None = None  # 0 to 1: of the broker whose disk is the fullest
+
+
+class PendingShown(NamedTuple):
+    """Messages that wait for their time, of all brokers that tell."""
+
+    messages: int
+    overdue: int
+    is_without_timers: bool  # those with a time of their own are not told by all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,4 +320,5 @@ class PlaceOverview:
     age_ms: int | None = None
     dead_letters: int = 0
     size_bytes: int | None = None
+    pending: PendingShown | None = None
     samples: tuple[LagSample, ...] = ()

@@ -29,6 +29,7 @@ def findings_of(
     found = [
         *checks,
         *_of_servers(facts),
+        *_of_delays(facts, title),
         *_of_groups(groups, title),
         *_of_dead_letters(dead_letters, title),
     ]
@@ -59,6 +60,8 @@ def _of_servers(facts: Facts) -> Iterator[Finding]:
         yield Finding("server", "fault", "no broker is registered", remedy)
     for broker in facts.brokers:
         yield from _of_broker(broker)
+        if facts.name_servers:  # that of a folder is the doctor's business
+            yield from _of_disk(broker)
 
 
 def _of_broker(broker: BrokerFacts) -> Iterator[Finding]:
@@ -66,16 +69,29 @@ def _of_broker(broker: BrokerFacts) -> Iterator[Finding]:
         remedy = "start it, or look into its log; its queues cannot be read or written until then"
         what = f"broker {broker.name} at {broker.address} does not answer"
         yield Finding("broker", "fault", what, remedy)
-        return
-    if broker.errors:
+    elif broker.errors:
         what = f"broker {broker.name} did not answer {', '.join(sorted(broker.errors))}"
         remedy = "what these would tell is missing here; its version, or its access rules, say why"
         yield Finding("broker", "warning", what, remedy)
+
+
+def _of_disk(broker: BrokerFacts) -> Iterator[Finding]:
     used = disk_used(broker.figures)
     if used is not None and used >= _NEARLY_FULL:
         what = f"{used:.0%} of the disk of broker {broker.name} is used"
         remedy = "make room, or keep messages for a shorter time (fileReservedTime)"
         yield Finding("disk", "fault" if used >= _FULL else "warning", what, remedy)
+
+
+def _of_delays(facts: Facts, title: str) -> Iterator[Finding]:
+    late = sum(each.pending.overdue for each in facts.brokers if each.pending is not None)
+    if late:
+        what = f"{late:,} delayed {'message is' if late == 1 else 'messages are'} overdue"
+        remedy = "look into the log of the broker: it should deliver them by itself"
+        if not facts.name_servers:
+            job = f"rocketpy job redeliver {shlex.quote(title)}"
+            remedy = f"nobody delivers them: start a broker on the folder, or {job}"
+        yield Finding("delays", "warning", what, remedy)
 
 
 def _of_groups(groups: Sequence[GroupLine], title: str) -> Iterator[Finding]:

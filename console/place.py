@@ -42,7 +42,7 @@ from rocketpy.console.findings import disk_used, findings_of
 from rocketpy.console.life import life_of
 from rocketpy.console.newest import newest
 from rocketpy.console.reader import PlaceReader
-from rocketpy.console.watch import PlaceLook, Watch
+from rocketpy.console.watch import PlaceLook, Watch, pending_of
 
 PAGE = 50
 _FIRST_LOOK_S = 0.8  # a page waits no longer for it
@@ -109,6 +109,7 @@ class WatchedPlace:
             age_ms=max(ages, default=0),
             dead_letters=sum(each.messages for each in look.dead_letters),
             size_bytes=sum(each.storage_bytes or 0 for each in look.facts.brokers) or None,
+            pending=pending_of(look.facts),
             samples=self.watch.samples,
         )
 

@@ -23,7 +23,14 @@ from rocketpy.broker_core.metadata.names import (
     is_system_topic,
 )
 from rocketpy.broker_core.metrics.facts import Facts, TopicLag
-from rocketpy.console.answers import DeadLetterLine, GroupLine, LagSample, TopicLine
+from rocketpy.console.answers import (
+    DeadLetterLine,
+    GroupLine,
+    LagSample,
+    PendingShown,
+    TopicLine,
+)
+from rocketpy.console.findings import disk_used
 from rocketpy.console.reader import PlaceReader
 
 log = logging.getLogger(__name__)
@@ -187,6 +194,37 @@ def _age(lags: Sequence[TopicLag]) -> int | None:
     return max(known, default=None if behind else 0)
 
 
+def pending_of(facts: Facts) -> PendingShown | None:
+    """Return what waits for its time; None if no broker tells."""
+    told = [each.pending for each in facts.brokers if each.pending is not None]
+    if not told:
+        return None
+    return PendingShown(
+        sum(each.messages for each in told),
+        sum(each.overdue for each in told),
+        any(each.by_topic is None for each in told),
+    )
+
+
 def _sample(look: PlaceLook) -> LagSample:
-    stored = sum(sum(broker.ends.values()) for broker in look.facts.brokers)
-    return LagSample(look.at_ms, stored, sum(each.lag for each in look.groups))
+    facts, pending = look.facts, pending_of(look.facts)
+    used = [disk_used(broker.figures) for broker in facts.brokers]
+    return LagSample(
+        look.at_ms,
+        stored=sum(sum(broker.ends.values()) for broker in facts.brokers),
+        lag=sum(each.lag for each in look.groups),
+        given=_given(facts),
+        pending=None if pending is None else pending.messages,
+        dead_letters=sum(each.messages for each in look.dead_letters),
+        disk_used=max((each for each in used if each is not None), default=None),
+    )
+
+
+def _given(facts: Facts) -> int | None:
+    """Return how many messages went out: as brokers count them, or as groups committed them."""
+    told = [each.messages for broker in facts.brokers for each in broker.given]
+    if facts.name_servers:
+        known = [messages for messages in told if messages is not None]
+        return sum(known) if known else None
+    lags = [lag for broker in facts.brokers for lag in broker.lags]
+    return sum(min(each.committed, each.end) for lag in lags for each in lag.queues)

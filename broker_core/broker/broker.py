@@ -41,6 +41,7 @@ from rocketpy.broker_core.broker.table import HANDLERS
 from rocketpy.broker_core.broker.topics import BrokerTopics
 from rocketpy.broker_core.broker.waiting_pulls import WaitingPulls
 from rocketpy.broker_core.clock import Clock, SystemClock, steady_ms
+from rocketpy.broker_core.delay.pending import PendingMessages
 from rocketpy.broker_core.delay.service import DeliveryService
 from rocketpy.broker_core.net.caller import Caller
 from rocketpy.broker_core.net.connection import Connection
@@ -122,6 +123,7 @@ class Broker:
         self.appender, self.durability = Appender(self), Durability(self)
         self.waiting_pulls = WaitingPulls(self)
         self.staging = StagedUploads(self.store)
+        self.pending = PendingMessages(self.store)
         self.transactions = TransactionChecks(self)
         await self.in_pool(self._make_system_settings)
 

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rocketpy.broker_core.broker.stats import Tally
+from rocketpy.broker_core.delay.progress import level_source, mark_of, read_marks
 from rocketpy.broker_core.errors import CorruptStoreError
+from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
     from rocketpy.broker_core.broker.broker import Broker
@@ -32,7 +34,15 @@ def runtime_info(broker: Broker, sent: Tally, given: Tally) -> dict[str, str]:
 
     `sent` and `given` are what Stats.now() gave in the loop.
     """
-    return dict([*_identity(broker), *_disk(broker), *_log(broker), *_counts(broker, sent, given)])
+    return dict(
+        [
+            *_identity(broker),
+            *_disk(broker),
+            *_log(broker),
+            *_levels(broker),
+            *_counts(broker, sent, given),
+        ]
+    )
 
 
 def _identity(broker: Broker) -> Iterator[tuple[str, str]]:
@@ -81,6 +91,15 @@ def _log(broker: Broker) -> Iterator[tuple[str, str]]:
         yield name, "0"
     for name in ("timerDequeueTps", "timerEnqueueTps"):
         yield name, "0.0"
+
+
+def _levels(broker: Broker) -> Iterator[tuple[str, str]]:
+    """Yield up to where each delay level is delivered, and where it ends."""
+    marks = read_marks(broker.store)
+    for queue_id in broker.store.stored_queue_ids(SCHEDULE_TOPIC):
+        _, end = broker.store.queue(SCHEDULE_TOPIC, queue_id).range()
+        delivered = mark_of(marks, level_source(queue_id + 1))[0]
+        yield f"scheduleMessageOffset_{queue_id + 1}", f"{delivered},{end}"
 
 
 def _earliest_ms(broker: Broker, start: int, end: int) -> int:

@@ -184,6 +184,7 @@ HANDLERS: Mapping[int, Handler] = {
     RequestCode.GET_BROKER_HA_STATUS: Handler(statistics.replica_status, None, blocks=True),
     RequestCode.GET_BROKER_EPOCH_CACHE: Handler(statistics.epochs, None),
     RequestCode.GET_ALL_DELAY_OFFSET: Handler(statistics.delay_offsets, None, blocks=True),
+    RequestCode.GET_TIMER_METRICS: Handler(statistics.timed_messages, None, blocks=True),
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: Handler(
         cleaning.clean_expired_queues, None, blocks=True
     ),

@@ -150,11 +150,8 @@ class TimerIndex:
 
     def _waiting(self, block: RecordBlock) -> tuple[Ints, Ints]:
         """Return second and queue offset of the messages of a block; remember what they recall."""
-        texts = pc.fill_null(block.properties.get(TIMER_OUT_MS), "")
-        is_time = pc.match_substring_regex(texts, "^[0-9]{1,15}$")
-        seconds = pc.if_else(is_time, texts, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+        seconds, rows = timer_seconds(block)
         offsets = block.head["queue_offset"].astype(np.int64)
-        rows = np.flatnonzero(is_time.to_numpy(zero_copy_only=False))
         if len(rows) < len(block):
             missing = len(block) - len(rows)
             log.error("not delivered: %d timer messages without %s", missing, TIMER_OUT_MS)
@@ -188,3 +185,11 @@ class TimerIndex:
                 yield block
             elif not drop.all():
                 yield block.take(np.flatnonzero(~drop))
+
+
+def timer_seconds(block: RecordBlock) -> tuple[Ints, Ints]:
+    """Return the second for whose end each record waits, and the rows of those that have one."""
+    texts = pc.fill_null(block.properties.get(TIMER_OUT_MS), "")
+    is_time = pc.match_substring_regex(texts, "^[0-9]{1,15}$")
+    seconds = pc.if_else(is_time, texts, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return seconds, np.flatnonzero(is_time.to_numpy(zero_copy_only=False))

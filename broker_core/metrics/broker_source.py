@@ -112,6 +112,7 @@ class BrokerSource:
             storage_bytes=size_on_disk(broker.store.root),
             flush_behind_bytes=max(end - flushed, 0),
             rates=[*self._rates(sent, given)] if wanted.exporter_names else (),
+            pending=broker.pending.look(look.now_ms),
         )
         return Facts([facts])
 

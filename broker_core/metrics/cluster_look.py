@@ -9,8 +9,15 @@ from functools import partial
 
 from rocketpy.broker_core import java_properties
 from rocketpy.broker_core.client.commands import command_of
+from rocketpy.broker_core.delay.pending import Pending
 from rocketpy.broker_core.metadata.names import is_reserved_topic
 from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
+from rocketpy.broker_core.metrics.cluster_delays import (
+    ASK_TIMERS,
+    NO_TIMERS,
+    pending_of,
+    timed_of,
+)
 from rocketpy.broker_core.metrics.cluster_progress import AgeMemory, lags_of
 from rocketpy.broker_core.metrics.facts import (
     ClientKind,
@@ -53,6 +60,9 @@ class BrokerLook:
     own_topics: frozenset[str]  # which it made for itself
     figures: Mapping[str, str] = field(default_factory=dict)
     permission: int | None = None
+    delay_levels: str | None = None
+    timed: Mapping[str, int] | None = None  # messages that wait, by topic
+    pending: Pending | None = None
     topic_count: int | None = None
     group_count: int | None = None
     # Without RocketMQ's own; each with whether it is read in all its queues.
@@ -84,10 +94,15 @@ class BrokerLook:
         self.figures = KeyValueTable.decode(body).table
 
     def take_settings(self, body: Body) -> None:
-        """Take its permission out of its settings."""
+        """Take its permission and its delay levels out of its settings."""
         settings = java_properties.parse(bytes(body).decode("utf-8"))
+        self.delay_levels = settings.get("messageDelayLevel")
         if "brokerPermission" in settings:
             self.permission = int(settings["brokerPermission"])
+
+    def take_timed(self, body: Body) -> None:
+        """Take what waits for a time of its own."""
+        self.timed = timed_of(body)
 
     def take_topics(self, body: Body) -> None:
         """Take the names of its topics."""
@@ -161,11 +176,24 @@ def look_at(
     lags = ages.filled(answers, {broker: look.lags for broker, look in looks.items()}, now_ms)
     for broker, look in looks.items():
         look.lags = lags[broker]
+    _take_pending(answers, looks, now_ms)
     if wanted.exporter_names:
         answers.ask(
             asked for broker, look in looks.items() for asked in _rates(look, clusters[broker])
         )
     return looks
+
+
+def _take_pending(answers: Answers, looks: Mapping[str, BrokerLook], now_ms: int) -> None:
+    pending = pending_of(
+        answers,
+        {broker: look.figures for broker, look in looks.items()},
+        {broker: look.timed for broker, look in looks.items()},
+        {broker: look.delay_levels for broker, look in looks.items() if look.delay_levels},
+        now_ms,
+    )
+    for broker, look in looks.items():
+        look.pending = pending.get(broker)
 
 
 def _of_broker(look: BrokerLook) -> Iterator[Asked]:
@@ -178,6 +206,7 @@ def _of_broker(look: BrokerLook) -> Iterator[Asked]:
     }
     for code, take in plain.items():
         yield Asked(look.name, RemotingCommand(code), take)
+    yield Asked(look.name, ASK_TIMERS, look.take_timed, NO_TIMERS)
     producers = command_of(GetAllProducers())
     yield Asked(look.name, producers, look.take_producers, _UNKNOWN_THERE)
     yield Asked(look.name, command_of(GetBrokerConsumeStats(is_order=False)), look.take_lags)

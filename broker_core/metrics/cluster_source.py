@@ -127,6 +127,7 @@ class ClusterSource:
             members=look.members,
             models=look.models,
             rates=look.rates,
+            pending=look.pending,
         )
 
 

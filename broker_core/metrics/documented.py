@@ -144,7 +144,7 @@ DOCUMENTED: Sequence[Documented] = (
     Documented("rocketmq_timer_enqueue_latency", _NO_WHEEL, _NO_OTHERS),
     Documented("rocketmq_timer_dequeue_lag", _NO_WHEEL, _NO_OTHERS),
     Documented("rocketmq_timer_dequeue_latency", _NO_WHEEL, _figure("timerReadBehind")),
-    Documented("rocketmq_timing_messages", _NO_WHEEL, _NO_OTHERS),
+    Documented("rocketmq_timing_messages", Told("the timer topic"), Told("GET_TIMER_METRICS")),
     Documented("rocketmq_timer_enqueue_total", _NO_WHEEL, _NO_OTHERS),
     Documented("rocketmq_timer_dequeue_total", _NO_WHEEL, _NO_OTHERS),
     Documented("rocketmq_timer_message_snapshot", _NO_WHEEL, _NO_OTHERS),

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from rocketpy.broker_core.delay.pending import Pending
+
 BROKER, NAME_SERVER = "broker", "nameserver"
 
 
@@ -110,6 +112,7 @@ class BrokerFacts:
     storage_bytes: int | None = None
     flush_behind_bytes: int | None = None
     rates: Sequence[Rate] = ()
+    pending: Pending | None = None  # what waits for its time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

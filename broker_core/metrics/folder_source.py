@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 
+from rocketpy.broker_core.delay.pending import PendingMessages
 from rocketpy.broker_core.metadata.names import is_reserved_topic
 from rocketpy.broker_core.metrics.facts import BrokerFacts, Facts, ScrapeOptions, Traffic
 from rocketpy.broker_core.metrics.store_look import StoredTimes, StoreLook
@@ -16,6 +18,7 @@ class FolderSource:
 
     def __init__(self, store: MessageStore) -> None:
         self._store, self._times = store, StoredTimes()
+        self._pending = PendingMessages(store)
 
     def look(self, wanted: ScrapeOptions) -> Facts:
         """Return what the files tell now."""
@@ -29,6 +32,7 @@ class FolderSource:
         }
         # Readers by path commit for groups that need no settings.
         known = groups.keys() | {row.group for row in rows}
+        disk = shutil.disk_usage(store.root)
         facts = BrokerFacts(
             cluster="",
             name=store.config.broker_name,
@@ -37,6 +41,7 @@ class FolderSource:
             figures={
                 "commitLogMinOffset": str(store.log_start()),
                 "commitLogMaxOffset": str(store.log_end(skip_damage=True)),
+                "commitLogDiskRatio": str(round(1 - disk.free / disk.total, 2)),
             },
             now_ms=look.now_ms,
             topic_count=len(look.topics),
@@ -45,6 +50,7 @@ class FolderSource:
             sent=[Traffic(topic, "", end, None) for topic, end in ends.items()],
             lags=look.lags(rows, known, read={}),
             storage_bytes=size_on_disk(store.root),
+            pending=self._pending.look(look.now_ms),
         )
         return Facts([facts])
 

@@ -16,6 +16,7 @@ from rocketpy.broker_core.metadata.names import (
     is_retry_topic,
     is_system_group,
 )
+from rocketpy.broker_core.metrics.delays import OF_DELAYS
 from rocketpy.broker_core.metrics.facts import (
     NAME_SERVER,
     BrokerFacts,
@@ -316,6 +317,7 @@ _WITH_UNIT = {
 }
 OF_BROKERS: Sequence[Family[BrokerFacts]] = (
     *_PLAIN,
+    *OF_DELAYS,
     *(
         each._replace(name=f"{each.name}_{_WITH_UNIT[each.name]}")
         for each in _PLAIN

@@ -1,71 +1,63 @@
-"""Prometheus' text format, written from rows at once.
-
-It is what prometheus_client writes of the same families, byte for byte, which a test compares; that
-one takes some ten times as long, as it looks at each label of each series anew. While a broker of
-this process is scraped, its loop has to share the interpreter with the writing.
-"""
+"""What a scrape is answered: all families of what a source saw, or of what several saw."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
-
-from prometheus_client.utils import floatToGoString
 
 from rocketpy.broker_core.metrics.exporter import OF_EXPORTER
 from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
-from rocketpy.broker_core.metrics.families import Family
+from rocketpy.broker_core.metrics.families import GAUGE, Family, Row
 from rocketpy.broker_core.metrics.native import BY_QUEUE, OF_BROKERS, OF_NAME_SERVERS
+from rocketpy.broker_core.metrics.writing import block
 
 _Told = TypeVar("_Told")
-_SOME = 100  # series written at a stretch: some tenths of a millisecond
+PLACE = "place"
 
 
 def text_of(facts: Facts, wanted: ScrapeOptions, took_s: float) -> bytes:
     """Return all families of facts; those without a series are left out."""
     names: dict[str, str] = {}  # values of labels, as they are written
-    blocks = [_block(family, facts.name_servers, names) for family in OF_NAME_SERVERS]
-    blocks += [_block(family, facts.brokers, names) for family in OF_BROKERS]
+    blocks = [block(family, facts.name_servers, names) for family in OF_NAME_SERVERS]
+    blocks += [block(family, facts.brokers, names) for family in OF_BROKERS]
     if wanted.by_queue:
-        blocks += [_block(family, facts.brokers, names) for family in BY_QUEUE]
+        blocks += [block(family, facts.brokers, names) for family in BY_QUEUE]
     if wanted.exporter_names:
-        blocks += [_block(family, [facts.brokers], names) for family in OF_EXPORTER]
-    blocks += [_block(TOOK, [took_s], names)]
+        blocks += [block(family, [facts.brokers], names) for family in OF_EXPORTER]
+    blocks += [block(TOOK, [took_s], names)]
     return "".join(blocks).encode()
 
 
-def _took(took_s: float) -> Iterable[tuple[tuple[str, ...], float]]:
-    return [((), took_s)]
+def text_of_places(
+    looks: Mapping[str, Facts], age_s: Mapping[str, float], *, by_queue: bool = False
+) -> bytes:
+    """Return what was seen of several places, as RocketMQ's own names, with how old it is.
+
+    The names of brokers may be the same in two places: each series says of which it is.
+    """
+    names: dict[str, str] = {}
+    servers = [(place, each) for place, facts in looks.items() for each in facts.name_servers]
+    brokers = [(place, each) for place, facts in looks.items() for each in facts.brokers]
+    blocks = [block(_placed(family), servers, names) for family in OF_NAME_SERVERS]
+    of_brokers = (*OF_BROKERS, *(BY_QUEUE if by_queue else ()))
+    blocks += [block(_placed(family), brokers, names) for family in of_brokers]
+    blocks += [block(_placed(AGE), [*age_s.items()], names)]
+    return "".join(blocks).encode()
 
 
-TOOK = Family("rocketpy_scrape_seconds", "gauge", "How long looking took.", (), _took)
+def _placed(family: Family[_Told]) -> Family[tuple[str, _Told]]:
+    """Return a family whose series are labelled with the place that they are of."""
+
+    def rows(told: tuple[str, _Told]) -> Iterable[Row]:
+        place, facts = told
+        return (((place, *values), number) for values, number in family.rows(facts))
+
+    return Family(family.name, family.kind, family.help, (PLACE, *family.labels), rows)
 
 
-def _block(family: Family[_Told], told: Iterable[_Told], names: dict[str, str]) -> str:
-    lines = "".join(_lines(family, told, names))
-    name = family.name
-    return f"# HELP {name} {family.help}\n# TYPE {name} {family.kind}\n{lines}" if lines else ""
+def _alone(number: float) -> Iterable[Row]:
+    return [((), number)]
 
 
-def _lines(family: Family[_Told], told: Iterable[_Told], names: dict[str, str]) -> Iterator[str]:
-    places = sorted(range(len(family.labels)), key=family.labels.__getitem__)
-    form = ",".join(f"{family.labels[place]}=%s" for place in places)
-    begin = f"{family.name}{{{form}}} %s\n" if form else f"{family.name} %s\n"
-    count = 0
-    for each in told:
-        for values, number in family.rows(each):
-            count += 1
-            if count % _SOME == 0:
-                # A thread that computes keeps the interpreter for 5 ms at a time; the loop of a
-                # broker in this process would wait for it at each of its turns.
-                time.sleep(0)
-            quoted = [names.get(values[place]) or _quoted(values[place], names) for place in places]
-            written = floatToGoString(number)  # type: ignore[no-untyped-call]
-            yield begin % (*quoted, written)
-
-
-def _quoted(value: str, names: dict[str, str]) -> str:
-    escaped = value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-    names[value] = quoted = f'"{escaped}"'
-    return quoted
+TOOK = Family("rocketpy_scrape_seconds", GAUGE, "How long looking took.", (), _alone)
+AGE = Family("rocketpy_look_age_seconds", GAUGE, "How long ago the place was seen.", (), _alone)

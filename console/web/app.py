@@ -29,6 +29,7 @@ from rocketpy.broker_core.errors import (
     RocketPyError,
     TopicNotFoundError,
 )
+from rocketpy.broker_core.metrics.listening import CONTENT_TYPE
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.console.accounts import Role
 from rocketpy.console.audit import AuditError
@@ -41,6 +42,7 @@ from rocketpy.console.web.changing import Changing
 from rocketpy.console.web.desk import Desk
 from rocketpy.console.web.door import Door
 from rocketpy.console.web.headers import Guard
+from rocketpy.console.web.metrics import metrics_text
 from rocketpy.console.web.sessions import BrowserSession
 
 log = logging.getLogger(__name__)
@@ -79,6 +81,7 @@ def make_app(
     door = Door(desk, views.login)
     routes: list[BaseRoute] = [
         Route("/", door.behind(views.overview)),
+        Route("/metrics", door.behind(views.metrics)),
         Route("/{place:int}/{page}", door.behind(views.page)),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
     ]
@@ -130,8 +133,7 @@ class _Views:
             "upto": upto_text,
         }
         self._templates.globals |= {
-            "lag_curve": shown.lag_curve,
-            "rate_curve": shown.rate_curve,
+            "curves": shown.curves,
             "replay_command": replay_command,
             "names": NAMES,
             "page_size": PAGE,
@@ -143,6 +145,11 @@ class _Views:
         """Show all places."""
         found = [place.overview() for place in self._places]
         return self.html(request, "overview.html", {"overviews": found})
+
+    def metrics(self, request: Request) -> Response:
+        """Answer a scrape."""
+        text = metrics_text(self._places, request.url.query)
+        return Response(text, media_type=CONTENT_TYPE)
 
     def page(self, request: Request) -> Response:
         """Show a page of one place."""

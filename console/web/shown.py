@@ -164,26 +164,60 @@ class Curve(NamedTuple):
     most: float
 
 
-def lag_curve(samples: Sequence[LagSample]) -> Curve | None:
-    """Return the messages that were unread."""
-    return _curve([(each.at_ms, float(each.lag)) for each in samples])
+class NamedCurve(NamedTuple):
+    """A curve, what it is of, and how its values are written."""
+
+    name: str
+    curve: Curve
+    values: tuple[str, str, str]  # first, last, most
 
 
-def rate_curve(samples: Sequence[LagSample]) -> Curve | None:
-    """Return the messages a second that came between two looks."""
+def curves(samples: Sequence[LagSample]) -> list[NamedCurve]:
+    """Return what is known of the last hour, without what never was anything but zero."""
+    waiting = [(each.at_ms, each.pending) for each in samples if each.pending is not None]
+    full = [(each.at_ms, each.disk_used) for each in samples if each.disk_used is not None]
+    given = [(each.at_ms, each.given) for each in samples if each.given is not None]
+    found = [
+        ("Unread messages", _curve([(each.at_ms, each.lag) for each in samples]), count),
+        ("Messages in", _rates([(each.at_ms, each.stored) for each in samples]), _per_second),
+        ("Messages out", _rates(given), _per_second),
+        ("Delayed messages", _if_any(_curve(waiting)), count),
+        ("Dead letters", _if_any(_curve([(e.at_ms, e.dead_letters) for e in samples])), count),
+        ("Disk used", _curve(full), percent),
+    ]
+    return [
+        NamedCurve(name, curve, (text(curve.first), text(curve.last), text(curve.most)))
+        for name, curve, text in found
+        if curve is not None
+    ]
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage."""
+    return UNKNOWN if share is None else f"{share:.0%}"
+
+
+def _per_second(number: float) -> str:
+    return f"{rate(number)}/s"
+
+
+def _if_any(curve: Curve | None) -> Curve | None:
+    return curve if curve is not None and curve.most else None
+
+
+def _rates(points: Sequence[tuple[int, int]]) -> Curve | None:
+    """Return how many a second were added between two looks."""
     return _curve(
         [
-            (
-                after.at_ms,
-                max(after.stored - before.stored, 0) * 1000 / (after.at_ms - before.at_ms),
-            )
-            for before, after in pairwise(samples)
-            if after.at_ms > before.at_ms
+            (at, max(after - before, 0) * 1000 / (at - begin))
+            for (begin, before), (at, after) in pairwise(points)
+            if at > begin
         ]
     )
 
 
 def _curve(points: Sequence[tuple[int, float]]) -> Curve | None:
+    """Return a line through some values by time; None of a single one."""
     if len(points) < 2:
         return None
     (begin, first), (end, last) = points[0], points[-1]

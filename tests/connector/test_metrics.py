@@ -9,12 +9,22 @@ import urllib.request
 from collections.abc import Callable, Iterator
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 from tests.connector.streams import AVAILABLE_NOW, Stream, send
 
 import rocketpy
+from rocketpy.broker_core.metrics.writing import block
+from rocketpy.connector.lag import Reading
+from rocketpy.connector.metrics import METRICS, _Query
 
 MakeStream = Callable[..., Stream]
+EVERYTHING = _Query(
+    *('a "query"', "id", "run"),
+    lag={"orders": 1},
+    last_batch_s=1.0,
+    reads=(Reading("shop-store", "orders", "billing", ""),),
+)
 
 
 @pytest.fixture
@@ -60,6 +70,29 @@ def test_a_query_is_told_by_its_figures_and_in_the_log(
     assert ", 2 behind" in caplog.text
 
 
+def test_a_query_tells_what_it_reads_for_which_group_as_which_member(
+    stream: MakeStream, store: rocketpy.Store, metrics: rocketpy.Metrics
+) -> None:
+    send(store, *"ab")
+    shared = {"startingOffsets": "earliest", "consumerGroup": "billing", "member": "one"}
+    query = stream(topic="orders", **shared).start(AVAILABLE_NOW)
+    query.awaitTermination()
+    until(metrics, f'rocketpy_query_active{{query="{query.id}"}}', 0)
+    families = {each.name: each for each in text_string_to_metric_families(metrics.text())}
+    (source,) = families["rocketpy_query_source"].samples
+    assert source.labels == {
+        "query": str(query.id),
+        "place": str(store.path),
+        "topic": "orders",
+        "consumer_group": "billing",
+        "member": "one",
+    }
+    (failed,) = families["rocketpy_query_failed"].samples
+    assert failed.value == 0
+    (batch,) = families["rocketpy_last_batch_timestamp_seconds"].samples
+    assert 0 <= time.time() - batch.value < 600
+
+
 def until(metrics: rocketpy.Metrics, sample: str, value: float) -> dict[str, float]:
     """Return the figures once one has a value: Spark tells listeners a little later."""
     while (figures := samples(metrics.text())).get(sample) != value:
@@ -79,10 +112,13 @@ def test_a_query_that_is_started_again_takes_the_place_of_its_last_run(
         until(metrics, "rocketpy_rows_total" + label, len(bodies))
         until(metrics, "rocketpy_query_active" + label, 0)
     lines = [line for line in metrics.text().splitlines() if "rocketpy_rows_total{" in line]
-    assert lines == [f"rocketpy_rows_total{label} 2"]
+    assert lines == [f"rocketpy_rows_total{label} 2.0"]
 
 
-def test_each_metric_says_what_it_is(metrics: rocketpy.Metrics) -> None:
-    lines = metrics.text().splitlines()
-    assert "# TYPE rocketpy_messages_behind gauge" in lines
-    assert sum(line.startswith("# HELP") for line in lines) == 7
+def test_each_metric_of_a_query_says_what_it_is(metrics: rocketpy.Metrics) -> None:
+    assert metrics.text() == ""  # nothing is told before there is a query
+    for each in METRICS:
+        told = block(each, [EVERYTHING], {})
+        assert told.startswith(f"# HELP {each.name} {each.help}\n# TYPE {each.name} {each.kind}\n")
+        (family,) = text_string_to_metric_families(told)
+        assert len(family.samples) == 1

@@ -29,6 +29,8 @@ PAID, UNPAID = 12, 5
 READ = 3
 CAUSES = ("timeout", "no_price", "no_price", SCRIPT)
 DEAD_TOPIC = "%DLQ%billing"
+DELAY_LEVEL, DELAYED = 18, 2  # two hours; and one message waits for tomorrow
+TOMORROW_S = 24 * 3600
 
 
 def until(claim: Callable[[], object]) -> None:
@@ -68,7 +70,7 @@ def shop(kind: str, folder: Path) -> Iterator[Place]:
                 fill(ours)
                 yield ours
     else:
-        with running(kind, folder) as place:
+        with running(kind, folder, {"timerWheelEnable": True}) as place:
             fill(place)
             yield place
 
@@ -98,6 +100,9 @@ def _fill_folder(place: FolderPlace) -> None:
         for each in drafts()
     ]
     store.commit("billing", "orders", {0: READ, 1: 0})
+    for _ in range(DELAYED):
+        store.send("orders", "later", delay_level=DELAY_LEVEL)
+    store.send("orders", "tomorrow", deliver_at=int(time.time() + TOMORROW_S) * 1000)
     for receipt, cause in zip(receipts, CAUSES, strict=False):
         store.send_back(receipt, group="billing", delay_level=-1, cause=cause)
 
@@ -107,6 +112,9 @@ def _fill_cluster(place: ClusterPlace, broker: str) -> None:
     producer = Producer(cluster)
     for each in drafts():
         producer.send("orders", each)
+    for _ in range(DELAYED):
+        producer.send("orders", MessageDraft(body=b"later", delay_level=DELAY_LEVEL))
+    producer.send("orders", MessageDraft(body=b"tomorrow", delay_ms=TOMORROW_S * 1000))
     ClusterTopics(cluster).create(DEAD_TOPIC, 1)
     dead = [
         MessageDraft(

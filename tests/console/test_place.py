@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.connector.cluster.places import ClusterPlace, Place
-from tests.console.shop import CAUSES, NASTY, PAID, READ, SCRIPT, UNPAID, until
+from tests.console.shop import CAUSES, DELAYED, NASTY, PAID, READ, SCRIPT, UNPAID, until
 
 from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
@@ -31,6 +31,18 @@ def test_the_overview_has_numbers_and_what_is_wrong(place: WatchedPlace) -> None
     quoted = shlex.quote(place.title)
     assert dead.remedy == f"rocketpy job replay {quoted} billing{audit} --dry-run"
     assert [each.lag for each in found.samples] == [LAG] * len(found.samples)
+
+
+def test_the_overview_tells_what_waits_for_its_time(place: WatchedPlace) -> None:
+    def is_told() -> bool:  # Apache's broker moves a message into its wheel when it gets to it
+        place.watch.look()
+        return place.overview().pending == (DELAYED + 1, 0, False)
+
+    until(is_told)
+    sample = place.overview().samples[-1]
+    assert (sample.pending, sample.dead_letters, sample.lag) == (DELAYED + 1, len(CAUSES), LAG)
+    assert sample.given is not None
+    assert sample.disk_used is not None
 
 
 def test_topics_are_searched_and_sorted(place: WatchedPlace) -> None:

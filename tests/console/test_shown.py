@@ -65,17 +65,26 @@ def test_a_preview_is_one_short_line() -> None:
 
 def test_curves_go_through_what_was_seen() -> None:
     samples = [
-        LagSample(0, 0, 10),
-        LagSample(1000, 50, 5),
-        LagSample(1000, 50, 5),
-        LagSample(2000, 50, 0),
+        LagSample(0, 0, 10, given=0, pending=0, disk_used=0.25),
+        LagSample(1000, 50, 5, given=2000, pending=0, disk_used=0.25),
+        LagSample(1000, 50, 5, given=2000, pending=0, disk_used=0.25),
+        LagSample(2000, 50, 0, given=5, pending=0, disk_used=0.5),  # the count began anew
     ]
-    lag, came = shown.lag_curve(samples), shown.rate_curve(samples)
-    assert lag is not None
-    assert came is not None
-    assert (lag.first, lag.last, lag.most) == (10, 0, 10)
-    assert (came.first, came.last) == (50, 0)
-    assert shown.lag_curve(samples[:1]) is None
+    found = {each.name: each for each in shown.curves(samples)}
+    assert {name: each.values for name, each in found.items()} == {
+        "Unread messages": ("10", "0", "10"),
+        "Messages in": ("50/s", "0/s", "50/s"),
+        "Messages out": ("2,000/s", "0/s", "2,000/s"),
+        "Disk used": ("25%", "50%", "50%"),
+    }
+    assert found["Messages in"].curve.span_ms == 1000
+    assert shown.curves(samples[:1]) == []
+
+
+def test_curves_of_what_there_is_not_are_left_out() -> None:
+    samples = [LagSample(number * 1000, 0, 0, dead_letters=number) for number in range(3)]
+    names = [each.name for each in shown.curves(samples)]
+    assert names == ["Unread messages", "Messages in", "Dead letters"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ public final class HeaderTool {
     };
     private static final String[] SUBJECTS = {
         "", "body.", "heartbeat.", "route.", "header.", "admin.", "subscription.", "message.",
-        "schedule.",
+        "schedule.", "timer.",
     };
 
     public static void main(String[] arguments) throws Exception {

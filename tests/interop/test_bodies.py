@@ -46,7 +46,7 @@ def test_apaches_classes_say_our_bodies_again(protocol_tool: ProtocolTool) -> No
         assert same(mine, theirs, all_of_it=is_5), (body.JAVA, mine, theirs)
         if is_5:
             assert body.decode(written) == ours
-    assert not missing if is_5 else len(missing) < 8, missing
+    assert not missing if is_5 else len(missing) < 10, missing
 
 
 def test_numbers_for_names_and_texts_for_numbers_are_read_alike(

@@ -35,6 +35,7 @@ def scraped() -> Iterator[tuple[Scraped, Scraped]]:
         ClusterScraper(broker.namesrv_addr) as cluster,
     ):
         mq.send("orders", "poison")
+        mq.send("orders", "tomorrow", delay_s=86_400)
         tried = queue.Queue[None]()
 
         def fail(_: object) -> None:

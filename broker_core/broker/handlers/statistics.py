@@ -13,6 +13,8 @@ from rocketpy.broker_core.protocol.bodies.statistics import (
     BrokerStats,
     BrokerStatsItem,
     ReplicaStatus,
+    TimedMessages,
+    TimedTopics,
 )
 from rocketpy.broker_core.protocol.codes import ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
@@ -71,3 +73,18 @@ def delay_offsets(broker: Broker, request: RemotingCommand, call: Call) -> Reply
     """Answer GET_ALL_DELAY_OFFSET (45)."""
     del request, call
     return Reply(body=DelayOffsetTable(offset_table=broker.store.delay_offsets.all()).encode())
+
+
+def timed_messages(broker: Broker, request: RemotingCommand, call: Call) -> Reply:
+    """Answer GET_TIMER_METRICS (61).
+
+    Raises:
+        RefusedError: there are too many, or not all were counted yet.
+    """
+    del request, call
+    now_ms = broker.clock.now_ms()
+    by_topic = broker.pending.look(now_ms).by_topic
+    if by_topic is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "the timer messages are not counted yet")
+    counts = {topic: TimedMessages(count=n, time_stamp=now_ms) for topic, n in by_topic.items()}
+    return Reply(body=TimedTopics(timing_count=counts).encode())

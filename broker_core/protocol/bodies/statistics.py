@@ -119,3 +119,20 @@ class ReplicaStatus(Body):
     in_sync_slave_nums: int = 0
     connections: tuple[Any, ...] = member("haConnectionInfo", default=())
     client: Mapping[str, Any] | None = member("haClientRuntimeInfo", default=None)
+
+
+class TimedMessages(Body):
+    """How many messages with a time of their own wait for a topic."""
+
+    JAVA = "TimerMetrics$Metric"
+
+    count: int = 0
+    time_stamp: int = 0  # of the last change
+
+
+class TimedTopics(Body):
+    """How many messages with a time of their own wait, by the topic that they are for."""
+
+    JAVA = "TimerMetrics$TimerMetricsSerializeWrapper"
+
+    timing_count: Mapping[str, TimedMessages] = empty()

@@ -150,3 +150,17 @@ def test_a_master_without_slaves_tells_so(serve: Serve) -> None:
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable_size(size) == text
+
+
+def test_what_waits_for_its_time_is_told_by_level_and_by_topic(serve: Serve) -> None:
+    async def scenario(asking: Asking) -> None:
+        await asking.send("orders", b"hello", i="UNIQ_KEY\x01U1\x02DELAY\x0118\x02")
+        await asking.send("orders", b"hello", i="UNIQ_KEY\x01U2\x02TIMER_DELAY_SEC\x013600\x02")
+        answer = await asking.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        table = json.loads(bytes(answer.body))["table"]
+        levels = {name: text for name, text in table.items() if "scheduleMessage" in name}
+        assert levels == {"scheduleMessageOffset_18": "0,1"}
+        timed = json.loads(bytes((await asking.ask(RequestCode.GET_TIMER_METRICS)).body))
+        assert timed["timingCount"]["orders"]["count"] == 1
+
+    serve(scenario)

@@ -9,18 +9,22 @@ from functools import partial
 
 import pytest
 from tests.broker_core.client.forwarder import Forwarder
-from tests.broker_core.metrics.scraping import ClusterScraper, Scraped
+from tests.broker_core.metrics.scraping import PROM, ClusterScraper, Scraped, scrape
 
 import rocketpy
+from rocketpy.broker_core.client.cluster import Cluster
+from rocketpy.broker_core.delay.pending import Pending
 from rocketpy.broker_core.local.handle import LocalBroker, local_broker
 from rocketpy.broker_core.message_queue import MessageQueue
+from rocketpy.broker_core.metrics.cluster_answers import Answers
+from rocketpy.broker_core.metrics.cluster_delays import pending_of
 
 A, B = "broker-a", "broker-b"
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[LocalBroker]:
-    with local_broker(brokers=2, topics={"orders": 2}) as cluster:
+    with local_broker(brokers=2, settings=PROM, topics={"orders": 2}) as cluster:
         yield cluster
 
 
@@ -149,6 +153,33 @@ def test_a_group_that_stands_still_is_not_asked_for_again(
         # It moved, and nobody says how old its next message is.
         assert scraper.scrape().of("rocketmq_consumer_lag_latency", **orders) == []
         assert refused.happened == 1
+
+
+def test_what_waits_for_its_time_is_told_by_level_and_by_topic(
+    cluster: LocalBroker, scraper: ClusterScraper
+) -> None:
+    with rocketpy.connect(cluster.namesrv_addr) as mq:
+        for level in (17, 18, 18):
+            mq.send("orders", "x", delay_level=level, select=partial(one_of, A))
+        mq.send("orders", "x", deliver_at=int(time.time() + 3600) * 1000, select=partial(one_of, B))
+    for found in (scraper.scrape(), scrape(cluster.brokers[0].metrics_address)):
+        told = found.of("rocketpy_delayed_messages", node_id=A)
+        assert {labels["delay_level"]: n for labels, n in told if n} == {"17": 1, "18": 2}
+        assert found.value("rocketpy_overdue_messages", node_id=A) == 0
+    assert scraper.scrape().value("rocketmq_timing_messages", node_id=B, topic="orders") == 1
+
+
+def test_what_is_late_is_found_by_when_it_was_stored(cluster: LocalBroker) -> None:
+    with rocketpy.connect(cluster.namesrv_addr) as mq:
+        for level in (17, 18):  # one hour, two
+            mq.send("orders", "x", delay_level=level, select=partial(one_of, A))
+    with Cluster(cluster.namesrv_addr) as client:
+        answers = Answers(client, {A: client.broker_address(A)})
+        figures = {A: {"scheduleMessageOffset_17": "0,1", "scheduleMessageOffset_18": "0,1"}}
+        for hours, late in ((0.5, 0), (1.5, 1), (2.5, 2)):
+            now_ms = int((time.time() + hours * 3600) * 1000)
+            found = pending_of(answers, figures, {}, {}, now_ms)
+            assert found == {A: Pending({17: 1, 18: 1}, None, late)}
 
 
 def test_without_name_servers_the_brokers_that_are_known_are_told(cluster: LocalBroker) -> None:

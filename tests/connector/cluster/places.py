@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from tests.interop.cluster_addresses import has_only_loopback
@@ -125,8 +126,10 @@ class OurPlace(ClusterPlace):
 
 
 @contextmanager
-def running(kind: str, folder: Path) -> Iterator[Place]:
-    """Have one kind of place."""
+def running(
+    kind: str, folder: Path, settings: Mapping[str, str | int | bool] = MappingProxyType({})
+) -> Iterator[Place]:
+    """Have one kind of place; the settings are for a broker of Apache's."""
     if kind == "folder":
         place = FolderPlace(folder)
         with place.store:
@@ -146,7 +149,9 @@ def running(kind: str, folder: Path) -> Iterator[Place]:
     else:
         from tests.interop.apache import ApacheBroker
 
-        with ApacheBroker(folder, settings={"mappedFileSizeCommitLog": 16 << 20}) as broker:
+        with ApacheBroker(
+            folder, settings={"mappedFileSizeCommitLog": 16 << 20, **settings}
+        ) as broker:
             theirs = ClusterPlace(broker.namesrv_addr)
             with theirs.cluster:
                 yield theirs
