@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from measure import Figure
 
-from spark import backfilling, cold_start, latency, memory, reading, streaming, writing
+from spark import backfilling, cold_start, first_row, latency, memory, reading, streaming, writing
 from spark.contest import Line
 
 
@@ -55,6 +55,10 @@ def figures(lines: Sequence[Line]) -> Iterator[Figure]:
         for figure in ("p50", "p99"):
             late = ratio(latency.SECTION, "rocketpy", "Kafka tuned", f"{figure}_s")
             yield Figure(f"latency, {figure} of Kafka tuned", late, "times", "<= 1")
+    if first_row.SECTION in sections:
+        kafka = ("rocketpy 7 columns", "Kafka default")
+        first = ratio(first_row.SECTION, *kafka, "wall_s")
+        yield Figure("first row in a new process, time of Kafka", first, "times", "<= 1")
     for line in lines:
         if line.section == cold_start.SECTION:
             yield Figure(f"cold start, {line.name}", line.figures["wall_s"], "s", "< 1")

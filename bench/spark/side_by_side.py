@@ -14,6 +14,7 @@ from spark import (
     aims,
     backfilling,
     cold_start,
+    first_row,
     latency,
     memory,
     reading,
@@ -32,6 +33,7 @@ SECTIONS: dict[str, Callable[[Workbench], list[Line]]] = {
     "sink": writing.lines,
     "latency": latency.lines,
     "start": cold_start.lines,
+    "first": first_row.lines,
     "memory": memory.lines,
     "backfill": backfilling.lines,
 }

@@ -83,7 +83,7 @@ def workbench(rows: int, rounds: Rounds, *, delta: bool = False) -> Iterator[Wor
     try:
         with (
             running_broker(folder / "kafka", partitions=messages.QUEUES) as broker,
-            _spark_session(folder, delta=delta) as spark,
+            spark_session(folder, delta=delta) as spark,
         ):
             jvm_pid = spark._jvm.java.lang.ProcessHandle.current().pid()
             bench = Workbench(
@@ -114,7 +114,8 @@ def _lay_down(bench: Workbench) -> None:
 
 
 @contextmanager
-def _spark_session(folder: Path, *, delta: bool) -> Iterator[SparkSession]:
+def spark_session(folder: Path, *, delta: bool) -> Iterator[SparkSession]:
+    """Start a Spark as all sections use it; stop it when the block ends."""
     # Workers start with the interpreter and the path of the bench: they import its floor.
     path = [str(BENCH), str(BENCH.parent / "src"), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))

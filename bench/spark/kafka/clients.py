@@ -27,11 +27,13 @@ class KafkaClients:
 
     def read(self, topic: str, options: Mapping[str, str]) -> DataFrame:
         """Return a topic with all its columns, headers included."""
-        return self._spark.read.format("kafka").options(**self._source(topic, options)).load()
+        return (
+            self._spark.read.format("kafka").options(**self.source_options(topic, options)).load()
+        )
 
     def stream(self, topic: str, options: Mapping[str, str]) -> DataFrame:
         """Return a topic from its beginning on, as a stream."""
-        source = {"startingOffsets": "earliest", **self._source(topic, options)}
+        source = {"startingOffsets": "earliest", **self.source_options(topic, options)}
         return self._spark.readStream.format("kafka").options(**source).load()
 
     def write(self, messages: DataFrame, topic: str, options: Mapping[str, str]) -> None:
@@ -63,7 +65,8 @@ class KafkaClients:
         finally:
             admin.close()
 
-    def _source(self, topic: str, options: Mapping[str, str]) -> dict[str, str]:
+    def source_options(self, topic: str, options: Mapping[str, str]) -> dict[str, str]:
+        """Return the options of a read of a topic."""
         return {
             "kafka.bootstrap.servers": self._address,
             "subscribe": topic,
