@@ -8,7 +8,7 @@ The log knows nothing of queues and topics: see dispatch.py. Only the lock holde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,9 @@ from rocketpy.broker_core.storage.layout import COMMIT_LOG, OURS, file_name
 
 WALK_RECORDS = 16_384
 WALK_BYTES = 64 << 20
+
+# Tells where up to so many records may begin, from a physical offset on and before another one.
+ToldStarts = Callable[[int, int, int], Ints]
 
 
 class Segment(NamedTuple):
@@ -176,12 +179,18 @@ class CommitLog:
         return file.view[: self.file_size] if file else None
 
     def walk(
-        self, start: int, end: int | None = None, *, most: int = WALK_RECORDS
+        self,
+        start: int,
+        end: int | None = None,
+        *,
+        most: int = WALK_RECORDS,
+        told: ToldStarts | None = None,
     ) -> Iterator[Segment]:
         """Yield records from `start` on, in order, until there is none or `end` is reached.
 
         Only the records' structure leads the walk; whether they are sound is for the caller to ask.
-        `most` is how many records a step may have.
+        `most` is how many records a step may have. What is `told` need not be right: it only saves
+        time.
         """
         position = start
         while end is None or position < end:
@@ -189,14 +198,21 @@ class CommitLog:
             file = self.files.file(file_start)
             if file is None:
                 return
-            segment = self._step(file, file_start, position, end, most)
+            segment = self._step(file, file_start, position, end, most=most, told=told)
             if segment.block is None and segment.end == position:
                 return
             position = segment.end
             yield segment
 
     def _step(
-        self, file: DiskFile, file_start: int, position: int, end: int | None, most: int
+        self,
+        file: DiskFile,
+        file_start: int,
+        position: int,
+        end: int | None,
+        *,
+        most: int,
+        told: ToldStarts | None,
     ) -> Segment:
         """Return the next records, a passed blank record, or a segment that ends where it began.
 
@@ -206,14 +222,18 @@ class CommitLog:
         last = data_end = min(file.data_end(at), self.file_size)
         if end is not None:
             last = min(last, end - file_start)
+        if told is not None:
+            limit = file_start + min(last, at + WALK_BYTES)
+            block = _adjoining(data, told(position, limit, most) - file_start, last)
+            if block is not None:
+                return _segment(file_start, block)
         starts, _ = record_starts(data, at, min(last, at + WALK_BYTES), most)
         if not starts and last > at + WALK_BYTES:  # one record larger than a step
             starts, _ = record_starts(data, at, last, 1)
         if starts:
             block = self._whole_records(data, np.array(starts, np.int64))
             if block is not None:
-                stop = int(block.starts[-1] + block.sizes[-1])
-                return Segment(file_start, block, PhysicalOffset(file_start + stop))
+                return _segment(file_start, block)
         elif at + BLANK_SIZE <= data_end:
             size, magic = SIZE_AND_MAGIC.unpack_from(data.data, at)
             if magic == MAGIC_BLANK and size == self.file_size - at:
@@ -228,3 +248,20 @@ class CommitLog:
             except RecordError as broken:
                 starts = starts[starts < broken.at]
         return None
+
+
+def _segment(file_start: int, block: RecordBlock) -> Segment:
+    stop = int(block.starts[-1] + block.sizes[-1])
+    return Segment(file_start, block, PhysicalOffset(file_start + stop))
+
+
+def _adjoining(data: Bytes, starts: Ints, last: int) -> RecordBlock | None:
+    """Return the records that begin there, if each begins where the one before it ends."""
+    if not starts.size:
+        return None
+    try:
+        block = RecordBlock(data, starts)
+    except RecordError:
+        return None
+    ends = starts + block.sizes
+    return block if ends[-1] <= last and np.array_equal(ends[:-1], starts[1:]) else None

@@ -9,9 +9,10 @@ its process is dead, and another program has taken the log over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
-from rocketpy.broker_core.storage.commit_log import Segment
+from rocketpy.broker_core.storage.commit_log import WALK_RECORDS, Segment, ToldStarts
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.tail import Announced
 
@@ -59,17 +60,26 @@ def is_appending_at(parts: StoreParts, offset: int) -> bool:
     return append.begin == offset and _is_under_way(parts, append)
 
 
-def walk(parts: StoreParts, start: int, end: int | None = None) -> Iterator[Segment]:
+def walk(
+    parts: StoreParts,
+    start: int,
+    end: int | None = None,
+    *,
+    most: int = WALK_RECORDS,
+    told: ToldStarts | None = None,
+) -> Iterator[Segment]:
     """Yield the records that readers may see, as CommitLog.walk does."""
     position = start
+
+    def step(upto: int | None) -> Segment | None:
+        return next(parts.log.walk(position, upto, most=most, told=told), None)
+
     while True:
         segment, limit = look(
-            parts,
-            lambda at=position: next(parts.log.walk(at, end), None),  # type: ignore[misc]
-            lambda seen: seen.end if seen is not None else 0,
+            parts, partial(step, end), lambda seen: seen.end if seen is not None else 0
         )
         if segment is not None and limit is not None:
-            segment = next(parts.log.walk(position, limit), None)
+            segment = step(limit)
         if segment is None:
             return
         yield segment

@@ -24,6 +24,7 @@ from rocketpy.broker_core.storage.layout import FILLER_SIZE, QUEUE_UNIT_SIZE, fi
 from rocketpy.broker_core.storage.parts import StoreParts
 from rocketpy.broker_core.storage.published import is_appending_at, walk
 from rocketpy.broker_core.storage.queue_bounds import QueueBounds
+from rocketpy.broker_core.storage.queued_starts import QueuedStarts
 from rocketpy.broker_core.storage.salvage import is_sound_record, next_sound_record
 
 BATCH_ROWS = 8_192  # what fits the cache best when decoded
@@ -246,21 +247,20 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of the log between two physical offsets, in log order; needs no queue.
 
+    Queues only make it faster.
+
     Raises:
         CorruptStoreError: a record is damaged and not the torn end of the log.
     """
     position = let_go_at = start if start is not None else int(parts.log.min_offset())
-    for segment in walk(parts, position, end):
+    for segment in walk(parts, position, end, most=BATCH_ROWS, told=QueuedStarts(parts).following):
         if segment.block is None:
             position = segment.end
             continue
         block = segment.sound_prefix() if check else segment.block
-        for first in range(0, len(block), BATCH_ROWS):
-            part = block.take(np.arange(first, min(first + BATCH_ROWS, len(block))))
-            if sql:
-                part = sql.passing(part)
-            if len(part):
-                yield decode(part, schema, broker=parts.config.broker_name, decompress=decompress)
+        passing = sql.passing(block) if sql else block
+        if len(passing):
+            yield decode(passing, schema, broker=parts.config.broker_name, decompress=decompress)
         if len(block):
             position = segment.file_start + int(block.starts[-1] + block.sizes[-1])
         if position - let_go_at > _MOST_TOUCHED:
