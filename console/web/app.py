@@ -32,6 +32,7 @@ from rocketpy.broker_core.errors import (
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.console.accounts import Role
 from rocketpy.console.audit import AuditError
+from rocketpy.console.changes.letters import LetterName
 from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
 from rocketpy.console.web import pages, shown
@@ -40,6 +41,7 @@ from rocketpy.console.web.change_pages import CHANGED, CHANGES
 from rocketpy.console.web.changing import Changing
 from rocketpy.console.web.desk import Desk
 from rocketpy.console.web.door import Door
+from rocketpy.console.web.exporting import exported
 from rocketpy.console.web.headers import Guard
 from rocketpy.console.web.sessions import BrowserSession
 
@@ -79,6 +81,7 @@ def make_app(
     door = Door(desk, views.login)
     routes: list[BaseRoute] = [
         Route("/", door.behind(views.overview)),
+        Route("/{place:int}/export", door.behind(views.export)),
         Route("/{place:int}/{page}", door.behind(views.page)),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
     ]
@@ -128,6 +131,7 @@ class _Views:
             "cause": cause_of,
             "visible": shown.visible,
             "upto": upto_text,
+            "letter": LetterName.of,
         }
         self._templates.globals |= {
             "lag_curve": shown.lag_curve,
@@ -151,6 +155,13 @@ class _Views:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         page = pages.PAGES[name](self._places[number], request.query_params)
         return self.html(request, page.template, page.values)
+
+    def export(self, request: Request) -> Response:
+        """Give dead letters as a file."""
+        number = request.path_params["place"]
+        if number >= len(self._places):
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        return exported(self._places[number], request.query_params)
 
     def nothing(self, request: Request) -> Response:
         """Show that there is no such page."""
@@ -198,7 +209,7 @@ class _Views:
     ) -> Response:
         """Return a page: a template with values, and with what all pages need."""
         number = self._number(request)
-        name = request.path_params.get("page", "")
+        name = request.path_params.get("page") or values.get("page", "")
 
         def link(page: str, /, **params: object) -> str:
             return f"/{number}/{page}?{urlencode(params)}" if params else f"/{number}/{page}"
