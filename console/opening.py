@@ -16,9 +16,15 @@ _TIMEOUT_S = 3.0  # for one server: somebody waits for the page
 
 
 def opened(
-    at: Path | ClusterAddress, *, credentials: str | None = None, tls: str | None = None
+    at: Path | ClusterAddress,
+    *,
+    credentials: str | None = None,
+    tls: str | None = None,
+    trails: Path | None = None,
 ) -> WatchedPlace:
     """Return a place that nobody watches yet; `credentials` and `tls` are paths of files.
+
+    `trails` is a folder for what became of dead letters of clusters; stores have it themselves.
 
     Raises:
         StoreNotFoundError, UnsupportedStoreError, CorruptStoreError: it is no store to be read.
@@ -27,4 +33,4 @@ def opened(
     if isinstance(at, Path):
         return WatchedPlace(FolderReader(at), FolderChanger(at))
     access = ClusterAccess.of_places(at, _TIMEOUT_S, credentials=credentials, tls=tls)
-    return WatchedPlace(ClusterReader(access), ClusterChanger(access))
+    return WatchedPlace(ClusterReader(access), ClusterChanger(access, trails))

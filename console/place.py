@@ -263,6 +263,15 @@ class WatchedPlace:
         troubles = self._with_down(*told.troubles)
         return MessageList(tuple(found[:PAGE]), len(found) > PAGE, troubles)
 
+    def copies_of(self, message: StoredMessage, topic: str) -> Sequence[StoredMessage]:
+        """Return messages of a topic that have the unique key of a message, or its first key."""
+        found: list[StoredMessage] = []
+        if message.uniq_key is not None:
+            found += self._reader.with_key(topic, message.uniq_key, is_unique=True).value
+        if message.keys:
+            found += self._reader.with_key(topic, message.keys[0]).value
+        return found
+
     def by_id(self, msg_id: str) -> StoredMessage:
         """Return the message that an offset id names.
 

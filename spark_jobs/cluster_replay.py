@@ -32,11 +32,9 @@ from rocketpy.broker_core.property_names import (
     ORIGIN_MESSAGE_ID,
     REPLAY_RUN,
     REPLAYED_FROM,
-    TRANSACTION_PREPARED,
 )
 from rocketpy.broker_core.retry.journal import ReplayChunk
-from rocketpy.broker_core.retry.replay import REPLAY_LEFT_OUT
-from rocketpy.broker_core.retry.rules import DELIVERY_TIMES
+from rocketpy.broker_core.retry.replay import SENT_LEFT_OUT
 from rocketpy.broker_core.store_path import is_uri
 from rocketpy.connector.offsets import MessageQueue, parse_queue
 from rocketpy.connector.registration import register
@@ -54,8 +52,6 @@ _READ = ("topic", *_POSITION, "msg_id", "uniq_key", "keys", "tags", "reconsume_t
          "store_timestamp", "properties", "flag", "body")  # fmt: skip
 _DESCRIBED = ("topic", "broker", "queue_id", "queue_offset", "msg_id", "uniq_key", "keys", "tags",
               "reconsume_times", "died_at", "cause", "origin_msg_id")  # fmt: skip
-# What brokers would act upon is left out, too: a copy is a plain message.
-_LEFT_OUT = (*REPLAY_LEFT_OUT, *DELIVERY_TIMES, TRANSACTION_PREPARED)
 
 
 def check_cluster(letters: DeadLetters) -> None:
@@ -223,7 +219,7 @@ def _copies(letters: DataFrame, run_id: str) -> DataFrame:
         F.lit(REPLAY_RUN),
         F.lit(run_id),
     )
-    kept = F.map_filter("properties", lambda name, _: ~name.isin(*_LEFT_OUT))
+    kept = F.map_filter("properties", lambda name, _: ~name.isin(*SENT_LEFT_OUT))
     return letters.select("body", "flag", F.map_concat(kept, told).alias("properties"))
 
 

@@ -16,7 +16,7 @@ from rocketpy.broker_core.retry.journal import Journal, locked_journal, read_jou
 from rocketpy.broker_core.store_path import is_uri
 from rocketpy.spark_jobs.cluster_replay import check_cluster, replay_on_cluster
 from rocketpy.spark_jobs.dead_letters import DeadLetters
-from rocketpy.spark_jobs.replay_audit import ReplayAudit
+from rocketpy.spark_jobs.replay_audit import ReplayAudit, without_trail
 from rocketpy.spark_jobs.replay_result import ReplayProgress, ReplayResult, would_replay
 from rocketpy.spark_jobs.replay_run import ReplayRun
 from rocketpy.spark_jobs.store_folder import opened, replay_audit_of
@@ -65,7 +65,8 @@ def replay(
     location = elsewhere or replay_audit_of(letters.root, letters.group)
     if dry_run:
         trail = ReplayAudit(spark, location, known.id if known else "")
-        return would_replay(location, trail.without_replayed(letters.frame(spark)), to, limit)
+        found = without_trail(spark, letters.frame(spark), letters.root, letters.group)
+        return would_replay(location, trail.without_replayed(found), to, limit)
     with locked_journal(letters.root, letters.group, elsewhere) as journal:
         trail = ReplayAudit(spark, location, journal.content.id)
         run = ReplayRun(spark, letters, journal, trail, to, command)

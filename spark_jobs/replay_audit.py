@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from rocketpy.broker_core.errors import MessageRefusedError
 from rocketpy.broker_core.property_names import REPLAY_RUN, REPLAYED_FROM
 from rocketpy.broker_core.retry.journal import ReplayChunk
+from rocketpy.broker_core.retry.trail import trail_of
 
 _TIME = pa.timestamp("us", tz="UTC")
 # Each column, its type, and what it says; a test compares docs/retry.md with it.
@@ -51,6 +53,21 @@ def require_delta(spark: SparkSession) -> None:
     if "delta" not in (spark.conf.get("spark.sql.extensions", None) or "").lower():
         reason = "this Spark session has no Delta Lake; rocketpy.local_spark() makes one that"
         raise MessageRefusedError("the audit trail", f"{reason} has, with delta-spark installed")
+
+
+def without_trail(spark: SparkSession, letters: DataFrame, root: Path, group: str) -> DataFrame:
+    """Return the dead letters that the console, or a program, did not bring back one by one.
+
+    Of those that were begun when a process died nobody knows: they count as brought back.
+    """
+    trail = trail_of(root, group).read()
+    went = [place for place, entry in trail.items() if entry.phase != "failed"]
+    if not went:
+        return letters
+    identity = ["queue_id", "queue_offset", "msg_id"]
+    columns = zip(identity, zip(*(place[1:] for place in went), strict=True), strict=True)
+    rows = pa.table({name: pa.array(values) for name, values in columns})
+    return letters.join(F.broadcast(spark.createDataFrame(rows)), identity, "anti")
 
 
 class ReplayAudit:

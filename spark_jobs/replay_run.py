@@ -24,7 +24,7 @@ from rocketpy.broker_core.errors import MessageRefusedError, StoreError, TopicNo
 from rocketpy.broker_core.retry.journal import ReplayChunk, ReplayJournal
 from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.spark_jobs.dead_letters import DeadLetters
-from rocketpy.spark_jobs.replay_audit import ReplayAudit
+from rocketpy.spark_jobs.replay_audit import ReplayAudit, without_trail
 from rocketpy.spark_jobs.replay_result import ReplayProgress
 from rocketpy.spark_jobs.replay_tasks import ReplayTasks
 from rocketpy.spark_jobs.store_folder import (
@@ -91,7 +91,9 @@ class ReplayRun:
     def _selected(self, limit: int | None) -> pa.Table:
         """Return positions and targets, in order: a few bytes a message."""
         where = F.coalesce(F.lit(self.to), "first_topic").alias("to_topic")
-        letters = self.audit.without_replayed(self.letters.frame(self.spark))
+        found = self.letters.frame(self.spark)
+        found = without_trail(self.spark, found, self.letters.root, self.letters.group)
+        letters = self.audit.without_replayed(found)
         table = letters.select("queue_id", "queue_offset", where).toArrow()
         table = table.sort_by([("queue_id", "ascending"), ("queue_offset", "ascending")])
         return table if limit is None else table.slice(0, limit)

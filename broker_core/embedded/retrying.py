@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
+import numpy as np
+
 from rocketpy.broker_core.embedded.boundary import guarded
 from rocketpy.broker_core.embedded.handle import StoreHandle
 from rocketpy.broker_core.embedded.sending import Receipt
@@ -17,8 +19,13 @@ from rocketpy.broker_core.errors import (
 )
 from rocketpy.broker_core.intake.gate import admitted
 from rocketpy.broker_core.message import Message, offset_id, parse_offset_id
-from rocketpy.broker_core.metadata.names import SCHEDULE_TOPIC
+from rocketpy.broker_core.metadata.names import (
+    SCHEDULE_TOPIC,
+    dead_letter_topic,
+    is_system_topic,
+)
 from rocketpy.broker_core.property_names import DELAY
+from rocketpy.broker_core.retry.replay import ReplayRule
 from rocketpy.broker_core.retry.rules import DEAD_LETTER_QUEUES, RetryRule, sent_back
 from rocketpy.broker_core.retry.settings import group_settings
 
@@ -79,6 +86,39 @@ class Retrying(StoreHandle):
             delay_level=int(copy.properties[DELAY]),
             receipt=Receipt(msg_id, copy.queue_id, *placed),
         )
+
+    def replay(
+        self, group: str, queue_id: int, queue_offset: int, *, run_id: str, to: str | None = None
+    ) -> tuple[str, int, int]:
+        """Store a copy of one dead letter in its first topic, or in another; durable on return.
+
+        Returns topic, queue id and offset of the copy, which is what `rocketpy job replay` makes:
+        it tells `run_id` and where the dead letter is. Who calls sees to it that each goes once.
+
+        Raises:
+            TopicNotFoundError: there is no topic that it could go to, or it may not be written.
+            QueueNotFoundError, OffsetOutOfRangeError: there is no such dead letter.
+            MessageRefusedError: nothing tells its first topic, or it does not fit.
+        """
+        self._require_writable("replay")
+        topic = dead_letter_topic(group)
+        if queue_id not in (ids := self._queue_ids(topic)):
+            raise QueueNotFoundError(topic, queue_id, len(ids))
+        queues = {
+            name: each.write_queues
+            for name, each in self._store.topics.all().items()
+            if each.is_writable and not is_system_topic(name)
+        }
+        rule = ReplayRule(run_id=run_id, config=self.config, queues=queues, to=to)
+        offsets = np.array([queue_offset], np.int64)
+        ((batch, _),) = (
+            copy
+            for block in self._store.queue(topic, queue_id).blocks_at(offsets)
+            for copy in rule.copies(block)
+        )
+        placed = self._store.append(batch)
+        self._store.acknowledge()
+        return batch.topic, int(batch.queue_ids[0]), int(placed.queue_offsets[0])
 
     def _make_topic(self, name: str, queues: int) -> None:
         config = self._store.topic(name)

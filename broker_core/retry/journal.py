@@ -109,6 +109,21 @@ def locked_journal(root: Path, group: str, audit: str | None) -> Iterator[Replay
     Raises:
         ReplayRunningError: another process has it.
     """
+    with replay_lock(root, group):
+        path = root / REPLAYS / group
+        journal = ReplayJournal(path, read_journal(root, group) or Journal(audit=audit))
+        if not journal.path.exists():
+            journal.done()
+        yield journal
+
+
+@contextmanager
+def replay_lock(root: Path, group: str) -> Iterator[None]:
+    """Be the only process that replays dead letters of a group.
+
+    Raises:
+        ReplayRunningError: another process does.
+    """
     folder = root / REPLAYS
     Disk().make_folder(folder)
     lock = os.open(folder / f"{group}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -117,9 +132,6 @@ def locked_journal(root: Path, group: str, audit: str | None) -> Iterator[Replay
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ReplayRunningError(root, group) from None
-        journal = ReplayJournal(folder / group, read_journal(root, group) or Journal(audit=audit))
-        if not journal.path.exists():
-            journal.done()
-        yield journal
+        yield
     finally:
         os.close(lock)

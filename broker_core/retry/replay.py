@@ -34,20 +34,29 @@ from rocketpy.broker_core.property_names import (
     REPLAYED_FROM,
     RETRY_TOPIC,
     SHARDING_KEY,
+    TRANSACTION_PREPARED,
     WAIT,
 )
 from rocketpy.broker_core.retry.copies import copied
-from rocketpy.broker_core.retry.rules import LEFT_OUT
+from rocketpy.broker_core.retry.rules import DELIVERY_TIMES, LEFT_OUT
 
 # Of the tries that are over, and of the record itself.
 REPLAY_LEFT_OUT = (
     *(RETRY_TOPIC, DELAY, REAL_TOPIC, REAL_QUEUE, WAIT, REPLAYED_FROM, REPLAY_RUN),
     *LEFT_OUT,
 )
+# Of a copy that is sent, also what brokers would act upon: it is a plain message.
+SENT_LEFT_OUT = (*REPLAY_LEFT_OUT, *DELIVERY_TIMES, TRANSACTION_PREPARED)
 _DESCRIBED = (
     "topic", "queue_id", "queue_offset", "msg_id", "uniq_key", "keys", "tags", "reconsume_times",
     "store_timestamp",
 )  # fmt: skip
+
+
+def sent_properties(properties: Mapping[str, str], *, place: str, run_id: str) -> dict[str, str]:
+    """Return the properties of a copy that is sent; `place` is where the dead letter is."""
+    kept = {name: each for name, each in properties.items() if name not in SENT_LEFT_OUT}
+    return kept | {REPLAYED_FROM: place, REPLAY_RUN: run_id}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

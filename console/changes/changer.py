@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from rocketpy.broker_core.retry.trail import DeadLetterPlace, TrailEntry
 from rocketpy.console.changes.outcomes import Outcome
 from rocketpy.console.changes.resets import PlannedReset
 from rocketpy.console.changes.sending import Letter, Sent
@@ -88,4 +89,26 @@ class PlaceChanger(Protocol):
 
         Raises:
             ChangedMeanwhileError: it is elsewhere by now than the plan says.
+        """
+
+    # --- dead letters -----------------------------------------------------------------------------
+
+    def writable(self) -> Mapping[str, bool]:
+        """Return all topics, and whether messages can be sent to each."""
+
+    def trail(self, group: str) -> Mapping[DeadLetterPlace, TrailEntry]:
+        """Return what became of dead letters of a group that were replayed here."""
+
+    def replay(
+        self,
+        group: str,
+        letters: Sequence[tuple[DeadLetterPlace, str]],
+        *,
+        shown: frozenset[DeadLetterPlace],
+        by: str,
+    ) -> tuple[Outcome, ...]:
+        """Have dead letters go to topics, each once; those of `shown` once more.
+
+        Raises:
+            ReplayRunningError: somebody replays letters of this group now.
         """

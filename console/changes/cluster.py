@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import replace as with_changes
+from pathlib import Path
 
 from rocketpy.broker_core.client.access import ClusterAccess
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.groups import ClusterGroups, GroupOnlineError
 from rocketpy.broker_core.client.producing import Producer
+from rocketpy.broker_core.client.pulling import Puller, record_batches
 from rocketpy.broker_core.client.resets import LATEST, GroupResets, ResetTarget
 from rocketpy.broker_core.client.topics import ClusterTopics
-from rocketpy.broker_core.errors import RocketPyError, TopicNotFoundError
+from rocketpy.broker_core.codec.columns import select
+from rocketpy.broker_core.errors import (
+    MessageNotFoundError,
+    MessageRefusedError,
+    RocketPyError,
+    TopicNotFoundError,
+)
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.broker_core.metadata.names import check_group_name
+from rocketpy.broker_core.metadata.names import check_group_name, dead_letter_topic
+from rocketpy.broker_core.metadata.permissions import PERM_WRITE
 from rocketpy.broker_core.protocol.bodies.topics import TopicSettings
+from rocketpy.broker_core.retry.replay import sent_properties
+from rocketpy.broker_core.retry.trail import DeadLetterPlace, ReplayTrail, TrailEntry
 from rocketpy.console.changes.changer import TopicShape
+from rocketpy.console.changes.letters import replay
 from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Outcome, outcomes_of
 from rocketpy.console.changes.resets import PlannedMove, PlannedReset, require_same
 from rocketpy.console.changes.sending import Letter, Sent
@@ -26,9 +39,9 @@ from rocketpy.console.changes.sending import Letter, Sent
 class ClusterChanger:
     """Changes one cluster, with a client of its own for each change."""
 
-    def __init__(self, access: ClusterAccess) -> None:
-        """Open nothing yet."""
-        self._access = access
+    def __init__(self, access: ClusterAccess, trails: Path | None = None) -> None:
+        """Open nothing yet; `trails` is a folder for what became of dead letters."""
+        self._access, self._trails = access, trails
 
     def _connected(self) -> Cluster:
         return self._access.connect()
@@ -72,7 +85,7 @@ class ClusterChanger:
             now = topics.settings(topic)
             if {broker: each for broker, each in _shapes(now).items() if broker in shown} != shown:
                 raise ChangedMeanwhileError(f"topic {topic!r} was changed")
-            wanted = {broker: replace(now[broker], **shape._asdict()) for broker in shown}
+            wanted = {broker: with_changes(now[broker], **shape._asdict()) for broker in shown}
             return outcomes_of(topics.put_each(topic, wanted), "changed")
 
     def delete_topic(self, topic: str) -> tuple[Outcome, ...]:
@@ -120,6 +133,67 @@ class ClusterChanger:
                 for broker in sorted({each.broker for each in plan.moves})
             }
         return tuple(each.outcome(errors[each.broker]) for each in plan.moves)
+
+    # --- dead letters -----------------------------------------------------------------------------
+
+    def writable(self) -> Mapping[str, bool]:
+        """Return all topics, and whether some broker takes messages for each."""
+        with self._connected() as cluster:
+            return {
+                name: any(each.perm & PERM_WRITE for each in by_broker.values())
+                for name, by_broker in ClusterTopics(cluster).all().items()
+            }
+
+    def trail(self, group: str) -> Mapping[DeadLetterPlace, TrailEntry]:
+        """Return what became of dead letters, as the console's own folder has it."""
+        return self._trail(group).read()
+
+    def _trail(self, group: str) -> ReplayTrail:
+        check_group_name(group)
+        if self._trails is None:
+            reason = "there is no folder for the trail of it"
+            raise MessageRefusedError("replay", f"{reason}; a console with --users has one")
+        name = hashlib.sha256(str(self._access.address).encode()).hexdigest()[:16]
+        return ReplayTrail(self._trails / name / f"{group}.trail.jsonl", group)
+
+    def replay(
+        self,
+        group: str,
+        letters: Sequence[tuple[DeadLetterPlace, str]],
+        *,
+        shown: frozenset[DeadLetterPlace],
+        by: str,
+    ) -> tuple[Outcome, ...]:
+        """Send copies; each has the unique key of its dead letter."""
+        with self._connected() as cluster:
+            producer, topic = Producer(cluster), dead_letter_topic(group)
+
+            def send(place: DeadLetterPlace, to: str, run_id: str) -> str:
+                letter = _letter(cluster, MessageQueue(topic, *place[:2]), place, run_id)
+                found = producer.send(to, letter)
+                return f"{to}/{found.broker}:{found.queue_id}/{found.queue_offset}"
+
+            trail = self._trail(group)
+            return replay(group, letters, shown=shown, trail=trail, send=send, by=by)
+
+
+def _letter(
+    cluster: Cluster, queue: MessageQueue, place: DeadLetterPlace, run_id: str
+) -> MessageDraft:
+    """Return the copy of a dead letter that is to be sent.
+
+    Raises:
+        MessageNotFoundError: it is not there any more.
+    """
+    at, columns = place.queue_offset, select("queue_offset,msg_id,body,properties,flag")
+    pulled = Puller(cluster, most_messages=1).read(queue, at, at + 1)
+    for batch in record_batches(pulled, columns):
+        for row in batch.to_pylist():
+            if (row["queue_offset"], row["msg_id"]) == (at, place.msg_id):
+                name = f"{queue.topic}/{queue.key}/{at}"
+                properties = sent_properties(dict(row["properties"]), place=name, run_id=run_id)
+                return MessageDraft(body=row["body"], properties=properties, flag=row["flag"])
+    raise MessageNotFoundError(place.msg_id, "it may be deleted by now")
 
 
 def _planned(cluster: Cluster, group: str, topic: str, to: str) -> PlannedReset:

@@ -9,9 +9,16 @@ from pathlib import Path
 from rocketpy.broker_core.client.resets import ResetTarget
 from rocketpy.broker_core.embedded import Store
 from rocketpy.broker_core.embedded import open as open_store
-from rocketpy.broker_core.errors import TopicNameError, TopicNotFoundError
-from rocketpy.broker_core.metadata.names import check_group_name, is_reserved_topic
+from rocketpy.broker_core.errors import MessageNotFoundError, TopicNameError, TopicNotFoundError
+from rocketpy.broker_core.metadata.names import (
+    check_group_name,
+    dead_letter_topic,
+    is_reserved_topic,
+)
+from rocketpy.broker_core.retry.journal import replay_lock
+from rocketpy.broker_core.retry.trail import DeadLetterPlace, TrailEntry, trail_of
 from rocketpy.console.changes.changer import TopicShape
+from rocketpy.console.changes.letters import replay
 from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Outcome
 from rocketpy.console.changes.resets import PlannedMove, PlannedReset, require_same
 from rocketpy.console.changes.sending import Letter, Sent
@@ -105,6 +112,50 @@ class FolderChanger:
             require_same(plan, now)
             store.commit(plan.group, plan.topic, {each.queue_id: each.after for each in plan.moves})
         return plan.done()
+
+    # --- dead letters -----------------------------------------------------------------------------
+
+    def writable(self) -> Mapping[str, bool]:
+        """Return all topics, and whether messages can be sent to each."""
+        with open_store(self._path, read_only=True) as store:
+            return {name: each.is_writable for name, each in store.topics().items()}
+
+    def trail(self, group: str) -> Mapping[DeadLetterPlace, TrailEntry]:
+        """Return what became of dead letters, as a file in the store has it."""
+        check_group_name(group)
+        return trail_of(self._path, group).read()
+
+    def replay(
+        self,
+        group: str,
+        letters: Sequence[tuple[DeadLetterPlace, str]],
+        *,
+        shown: frozenset[DeadLetterPlace],
+        by: str,
+    ) -> tuple[Outcome, ...]:
+        """Store copies as `rocketpy job replay` does, which has to wait meanwhile."""
+        check_group_name(group)
+        with self._opened() as store, replay_lock(self._path, group):
+
+            def send(place: DeadLetterPlace, to: str, run_id: str) -> str:
+                _require_there(store, group, place)
+                copy = store.replay(group, place.queue_id, place.queue_offset, to=to, run_id=run_id)
+                return "/".join(map(str, copy))
+
+            trail = trail_of(self._path, group)
+            return replay(group, letters, shown=shown, trail=trail, send=send, by=by)
+
+
+def _require_there(store: Store, group: str, place: DeadLetterPlace) -> None:
+    """Raise unless the dead letter is where it was seen: its topic may have been made anew.
+
+    Raises:
+        MessageNotFoundError: another one is there.
+    """
+    at, topic = place.queue_offset, dead_letter_topic(group)
+    rows = store.read(topic, columns=["msg_id"], queue_id=place.queue_id, start=at, end=at + 1)
+    if rows.read_all()["msg_id"].to_pylist() != [place.msg_id]:
+        raise MessageNotFoundError(place.msg_id, "it is not among the dead letters any more")
 
 
 def _planned(store: Store, group: str, topic: str, to: str) -> PlannedReset:

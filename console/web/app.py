@@ -33,6 +33,7 @@ from rocketpy.broker_core.metrics.listening import CONTENT_TYPE
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.console.accounts import Role
 from rocketpy.console.audit import AuditError
+from rocketpy.console.changes.letters import LetterName
 from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
 from rocketpy.console.web import pages, shown
@@ -41,6 +42,7 @@ from rocketpy.console.web.change_pages import CHANGED, CHANGES
 from rocketpy.console.web.changing import Changing
 from rocketpy.console.web.desk import Desk
 from rocketpy.console.web.door import Door
+from rocketpy.console.web.exporting import exported
 from rocketpy.console.web.headers import Guard
 from rocketpy.console.web.metrics import metrics_text
 from rocketpy.console.web.sessions import BrowserSession
@@ -82,6 +84,7 @@ def make_app(
     routes: list[BaseRoute] = [
         Route("/", door.behind(views.overview)),
         Route("/metrics", door.behind(views.metrics)),
+        Route("/{place:int}/export", door.behind(views.export)),
         Route("/{place:int}/{page}", door.behind(views.page)),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
     ]
@@ -131,6 +134,7 @@ class _Views:
             "cause": cause_of,
             "visible": shown.visible,
             "upto": upto_text,
+            "letter": LetterName.of,
         }
         self._templates.globals |= {
             "curves": shown.curves,
@@ -158,6 +162,13 @@ class _Views:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         page = pages.PAGES[name](self._places[number], request.query_params)
         return self.html(request, page.template, page.values)
+
+    def export(self, request: Request) -> Response:
+        """Give dead letters as a file."""
+        number = request.path_params["place"]
+        if number >= len(self._places):
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        return exported(self._places[number], request.query_params)
 
     def nothing(self, request: Request) -> Response:
         """Show that there is no such page."""
@@ -205,7 +216,7 @@ class _Views:
     ) -> Response:
         """Return a page: a template with values, and with what all pages need."""
         number = self._number(request)
-        name = request.path_params.get("page", "")
+        name = request.path_params.get("page") or values.get("page", "")
 
         def link(page: str, /, **params: object) -> str:
             return f"/{number}/{page}?{urlencode(params)}" if params else f"/{number}/{page}"

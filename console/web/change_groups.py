@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from starlette.datastructures import QueryParams
 
@@ -51,11 +52,12 @@ def _reset(place: WatchedPlace, form: QueryParams, _: str) -> Done:
     return Done(f"reset {group} in {topic} to {to}", outcomes, "group", {"name": group})
 
 
-def _move(broker: str, queue_id: int, before: int | None, after: int, *range_: int) -> PlannedMove:
-    numbers = (queue_id, after, *range_, 0 if before is None else before)
-    if not isinstance(broker, str) or not all(type(each) is int for each in numbers):
-        raise TypeError("no preview")
-    return PlannedMove(broker, queue_id, before, after, *range_)
+def _move(broker: Any, queue_id: Any, before: Any, after: Any, first: Any, end: Any) -> PlannedMove:
+    """Return a move of a preview, which browsers may have made up."""
+    numbers = (queue_id, after, first, end, 0 if before is None else before)
+    if type(broker) is not str or any(type(each) is not int for each in numbers):
+        raise TypeError("this is no preview")
+    return PlannedMove(broker, queue_id, before, after, first, end)
 
 
 GROUP_CHANGES = {"reset": ChangePage("operator", _form, _reset)}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from rocketpy.console.web.change_groups import GROUP_CHANGES
+from rocketpy.console.web.change_letters import LETTER_CHANGES
 from rocketpy.console.web.change_messages import MESSAGE_CHANGES
 from rocketpy.console.web.change_topics import TOPIC_CHANGES
 
-CHANGES = {**TOPIC_CHANGES, **MESSAGE_CHANGES, **GROUP_CHANGES}
+CHANGES = {**TOPIC_CHANGES, **MESSAGE_CHANGES, **GROUP_CHANGES, **LETTER_CHANGES}
 CHANGED = {
     **dict.fromkeys(TOPIC_CHANGES, "topics"),
     **dict.fromkeys(MESSAGE_CHANGES, "messages"),
     **dict.fromkeys(GROUP_CHANGES, "groups"),
+    **dict.fromkeys(LETTER_CHANGES, "dead-letters"),
 }

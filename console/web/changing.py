@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 _PLAIN = {"csrf", "form"}  # fields that say nothing of a change
 _BODIES = {"body"}
+# What a form that comes back says; all else was not foreseen.
+_TOLD = (RocketPyError, ChangedMeanwhileError, asked.PageAddressError, OSError)
 
 
 class ChangePage(NamedTuple):
@@ -84,9 +86,9 @@ class Changing:
             if kept is None:
                 try:
                     done = self._made(request, place, kind, form)
-                except (RocketPyError, ChangedMeanwhileError, ValueError, OSError) as error:
-                    if isinstance(error, AuditError):
-                        raise
+                except AuditError:
+                    raise
+                except _TOLD as error:
                     return self._again(request, place, kind, error)
                 kept = _Kept(digest, request.path_params["place"], done)
                 session.keep(form_id, kept)
@@ -101,7 +103,7 @@ class Changing:
         kept = request.state.session.results.get(asked.needed(request.query_params, "form"))
         if kept is None or kept.place != request.path_params["place"]:
             raise HTTPException(HTTPStatus.NOT_FOUND, "it is not known any more what came of that")
-        return self._render(request, "done.html", {"done": kept.done})
+        return self._render(request, "done.html", {"done": kept.done, "page": kept.done.page})
 
     def _found(self, request: Request) -> tuple[WatchedPlace, ChangePage]:
         number, name = request.path_params["place"], request.path_params["page"]
@@ -129,7 +131,10 @@ class Changing:
         try:
             done = kind.order(place, form, who.name)
         except BaseException as error:
-            entry.failed(error)
+            try:
+                entry.failed(error)
+            except AuditError as unnoted:
+                log.error("%s failed: %s; %s", name, error, unnoted)
             raise
         finally:
             place.was_changed()

@@ -22,7 +22,7 @@ WAYS = {
     "id": "by message id",
 }
 
-_DEAD_LETTERS = 200  # on a page
+DEAD_LETTERS = 200  # on a page
 
 
 class Page(NamedTuple):
@@ -109,11 +109,12 @@ def dead_letters(place: WatchedPlace, params: QueryParams) -> Page:
             since_ms=asked.time_ms(params, "since"),
             until_ms=asked.time_ms(params, "until"),
             upto=asked.upto(params),
-            most=_DEAD_LETTERS,
+            most=DEAD_LETTERS,
         )
         found = place.dead_letters(name, question, cause or None)
     values = {"groups": place.dead_letter_groups(), "group": name, "cause": cause, "form": form}
-    return Page("dead_letters.html", {**values, "found": found, "first_topic": RETRY_TOPIC})
+    more = {"found": found, "first_topic": RETRY_TOPIC, "upto": params.get("upto", "")}
+    return Page("dead_letters.html", {**values, **more})
 
 
 def pages(rows: int) -> int:

@@ -186,7 +186,8 @@ def _serve(
     from rocketpy.console.web.serving import ConsoleServer
 
     login = asked.settings(is_tls=tls is not None)
-    watched = _watched(places)
+    trails = None if login is None else login.audit.path.with_suffix(".replays")
+    watched = _watched(places, trails)
     try:
         server = ConsoleServer(watched, **reached, login=login, tls=tls)
     except BaseException:
@@ -204,7 +205,7 @@ def _serve(
     run(server, tell)
 
 
-def _watched(places: list[Place]) -> list[WatchedPlace]:
+def _watched(places: list[Place], trails: Path | None = None) -> list[WatchedPlace]:
     """Return places as the console has them.
 
     Raises:
@@ -217,7 +218,8 @@ def _watched(places: list[Place]) -> list[WatchedPlace]:
     found: list[WatchedPlace] = []
     try:
         for place in places:
-            found.append(opened(place.at, credentials=access.credentials, tls=access.tls))
+            reached = {"credentials": access.credentials, "tls": access.tls}
+            found.append(opened(place.at, **reached, trails=trails))
     except BaseException:
         for each in found:
             each.close()

@@ -139,7 +139,7 @@ def _has(groups: ClusterGroups) -> bool:
     return "billing" in {each.group for each in groups.progress()}
 
 
-def watched(place: Place) -> WatchedPlace:
+def watched(place: Place, trails: Path | None = None) -> WatchedPlace:
     """Return a place as the console has it, looked at once."""
     if isinstance(place, FolderPlace):
         path = place.store.path
@@ -147,6 +147,6 @@ def watched(place: Place) -> WatchedPlace:
     else:
         assert isinstance(place, ClusterPlace)
         access = ClusterAccess(place.cluster.address)
-        found = WatchedPlace(ClusterReader(access), ClusterChanger(access))
+        found = WatchedPlace(ClusterReader(access), ClusterChanger(access, trails))
     found.watch.look()
     return found

@@ -25,6 +25,8 @@ PAGES = {
     "delete topic": "1/change/topic-delete?name=orders",
     "topic": "0/topic?name=orders",
     "send": "0/change/send?topic=orders",
+    "dead letters": "1/dead-letters?group=billing",
+    "replay": "1/change/replay?group=billing&all=1",
     "reset": "1/change/reset?group=billing&topic=orders&to=latest",
 }
 
@@ -45,7 +47,9 @@ def looking(
     folder = tmp_path_factory.mktemp("users")
     with (
         chromium(folder / "profile") as browser,
-        serving(*map(watched, shops), login=login(folder)) as server,
+        serving(
+            *(watched(each, folder / "trails") for each in shops), login=login(folder)
+        ) as server,
     ):
         found = Looking(browser, server.address)
         found.open("0/topics")
@@ -153,4 +157,24 @@ def test_a_group_is_reset_as_it_was_shown(place: str, looking: Looking) -> None:
     looking.open(give_back)
     press(looking, "Reset it so")
     assert "reads on at 3; before: 0" in looking.find("main")
+    assert looking.errors() == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_dead_letters_are_chosen_replayed_and_told(place: str, looking: Looking) -> None:
+    browser = looking.browser
+    looking.open(f"{PLACES[place]}/dead-letters?group=billing")
+    boxes = browser.find_elements(By.CSS_SELECTOR, "main input[type=checkbox]")
+    for each in boxes[:2]:
+        each.send_keys(Keys.SPACE)
+    press(looking, "Replay the chosen …")
+    assert "2" in looking.find(".numbers dd")
+    press(looking, "Replay them so")
+    assert "Done." in looking.find("main")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "tbody .verdict.ok")) == 2
+    looking.open(f"{PLACES[place]}/change/replay?group=billing&all=1")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "tbody .verdict.warning")) == 2
+    give(looking, "again", "again")
+    press(looking, "Replay them so")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "tbody .verdict.ok")) == len(boxes)
     assert looking.errors() == []

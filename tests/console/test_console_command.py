@@ -13,6 +13,7 @@ import pytest
 from tests.broker_core.cli.test_broker_command import end
 from tests.connector.cluster.places import FolderPlace
 from tests.console.shop import fill
+from tests.console.visiting import users
 from typer.testing import CliRunner
 
 from rocketpy.broker_core.cli import app
@@ -104,3 +105,46 @@ def test_nobody_else_pays_for_the_console() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--allow-changes"], "--allow-changes needs --users"),
+        (["--audit", "log"], "--audit needs --users"),
+        (["--users", "missing.json"], "rocketpy console-user makes it"),
+        (["--users", "users.json", "--bind", "0.0.0.0"], "passwords would travel to 0.0.0.0"),
+        (["--certificate", "c.pem"], "go together"),
+        (["--users", "users.json", "--audit", "no/such/folder"], "nothing is changed without it"),
+    ],
+)
+def test_what_would_not_be_safe_is_refused_at_the_start(
+    words: list[str], says: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    ended = CliRunner().invoke(app, ["console", str(store), "--port", "0", *words])
+    assert (ended.exit_code, says in ended.stderr) == (2, True), ended.stderr
+
+
+def test_it_serves_users_and_notes_them_beside_their_file(store: Path, tmp_path: Path) -> None:
+    path = users(tmp_path)
+    arguments = ("console", str(store), "--port", "0", "--users", str(path), "--allow-changes")
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{RUN}main()", *arguments, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = json.loads(process.stdout.readline())["console"]
+            port = int(address.rstrip("/").rpartition(":")[2])
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as asking:
+                asking.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                assert asking.recv(12) == b"HTTP/1.1 303"
+            assert end(process, signal.SIGTERM) == (0, "")
+        finally:
+            process.kill()  # if the test failed
+    assert (tmp_path / "users.audit.jsonl").stat().st_mode & 0o777 == 0o600

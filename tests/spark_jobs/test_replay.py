@@ -25,6 +25,8 @@ from rocketpy.broker_core.errors import (
     TopicNotFoundError,
 )
 from rocketpy.broker_core.retry.journal import read_journal
+from rocketpy.broker_core.retry.trail import DeadLetterPlace
+from rocketpy.console.changes.folder import FolderChanger
 from rocketpy.spark_jobs import cli, replay_run
 from rocketpy.spark_jobs.commands.replay import show
 from rocketpy.spark_jobs.dead_letters import DeadLetters
@@ -136,6 +138,22 @@ def test_what_is_asked_for_is_selected(spark: SparkSession, dead: rocketpy.Store
     assert selected(sql="amount BETWEEN 4 AND 6 AND ROCKETPY_CAUSE STARTSWITH 'bad'") == list("56")
     assert replayed(dead) == Counter()
     assert read_journal(dead.path, "billing") is None
+
+
+def test_what_the_console_brought_back_stays_back(
+    spark: SparkSession, dead: rocketpy.Store
+) -> None:
+    dead.flush()
+    changer = FolderChanger(dead.path)
+    found = dead.read(DEAD, columns="queue_id,queue_offset,msg_id").read_all().to_pylist()
+    places = [DeadLetterPlace(dead.config.broker_name, *each.values()) for each in found]
+    chosen = [(places[0], "orders-0"), (places[3], "orders-1"), (places[5], "nowhere")]
+    done = changer.replay("billing", chosen, shown=frozenset(), by="otto")
+    assert [each.is_done for each in done] == [True, True, False]
+    assert replay(spark, letters(dead), dry_run=True).selected == 8
+    result = replay(spark, letters(dead))
+    assert result.replayed == 8
+    assert replayed(dead) == Counter(map(str, range(10)))
 
 
 def test_all_go_elsewhere_if_asked_to_and_are_told_of(
