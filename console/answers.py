@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from rocketpy.broker_core.doctor.findings import Finding
+from rocketpy.broker_core.protocol.message_trace import MessageTrace
 
 PlaceKind = Literal["folder", "cluster"]
 _Value = TypeVar("_Value")
@@ -236,11 +237,16 @@ class Reader(NamedTuple):
 
 
 class MessageLife(NamedTuple):
-    """What is known of a message besides itself: its copies by time, and who has read it."""
+    """What is known of a message besides itself: its copies by time, and who has read it.
+
+    Without a `trace` by its clients, `untraced` says why there is none.
+    """
 
     steps: tuple[LifeStep, ...]
     readers: tuple[Reader, ...]
     troubles: tuple[Trouble, ...]
+    trace: MessageTrace | None
+    untraced: str
 
 
 class DeadLetterLine(NamedTuple):

@@ -14,14 +14,16 @@ from dataclasses import replace
 from queue import Empty, LifoQueue
 
 from rocketpy.broker_core.client.access import ClusterAccess
+from rocketpy.broker_core.client.admin.messages import MessageAdmin
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.key_queries import ALWAYS_MS
+from rocketpy.broker_core.client.namespaces import NO_NAMESPACE
 from rocketpy.broker_core.client.pulled import Pulled, PullFilter
 from rocketpy.broker_core.client.pulling import Puller, record_batches
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.doctor.findings import Finding
-from rocketpy.broker_core.errors import MessageNotFoundError
+from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
@@ -33,6 +35,7 @@ from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettings
 from rocketpy.broker_core.protocol.bodies.topics import TopicSettingsTable
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
+from rocketpy.broker_core.protocol.message_trace import MessageTrace
 from rocketpy.broker_core.protocol.requests.groups import GetConsumerConnections, QueryGroupsOfTopic
 from rocketpy.broker_core.protocol.requests.reading import QueryMessage, ViewMessage
 from rocketpy.console.answers import (
@@ -211,6 +214,14 @@ class ClusterReader:
                 if each.topic == topic and (each.uniq_key == key if is_unique else key in each.keys)
             ]
             return Heard(fits, _troubles(answers))
+
+    def trace(self, uniq_key: str) -> MessageTrace | None:
+        """Return a trace by the index of all brokers that have the topic."""
+        with self._cluster() as cluster:
+            try:
+                return MessageAdmin(cluster, NO_NAMESPACE).trace(uniq_key)
+            except TopicNotFoundError:
+                return None
 
     def by_id(self, msg_id: str) -> StoredMessage:
         """Return a message by its offset id; no other address than those of brokers is asked."""

@@ -24,6 +24,7 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
 from rocketpy.broker_core.metrics.folder_source import FolderSource
+from rocketpy.broker_core.protocol.message_trace import MessageTrace
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.console.answers import (
     ConnectedMember,
@@ -201,6 +202,13 @@ class FolderReader:
                 if (each.uniq_key == key if is_unique else key in each.keys)
             ]
         )
+
+    def trace(self, uniq_key: str) -> MessageTrace | None:
+        """Return a trace by the index."""
+        try:
+            return self._store.trace(uniq_key)
+        except TopicNotFoundError:
+            return None
 
     def by_id(self, msg_id: str) -> StoredMessage:
         """Return a message by its offset id."""

@@ -8,6 +8,7 @@ from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.broker_core.metadata.names import (
     SCHEDULE_TOPIC,
     TIMER_TOPIC,
+    TRACE_TOPIC,
     dead_letter_topic,
     is_dead_letter_topic,
     is_retry_topic,
@@ -19,7 +20,9 @@ from rocketpy.broker_core.property_names import (
     REAL_TOPIC,
     REPLAYED_FROM,
     RETRY_TOPIC,
+    TRACE_ON,
 )
+from rocketpy.broker_core.protocol.message_trace import MessageTrace
 from rocketpy.console.answers import (
     LifeStep,
     MessageLife,
@@ -53,7 +56,12 @@ def life_of(reader: PlaceReader, message: StoredMessage) -> MessageLife:
             copies |= {_place(each): each for each in told.value}
     ordered = sorted(copies.values(), key=lambda each: (each.stored_ms, _place(each)))
     steps = tuple(LifeStep(step_of(each), each) for each in ordered)
-    return MessageLife(steps, tuple(readers), tuple(dict.fromkeys(troubles)))
+    trace, untraced = None, ""
+    try:
+        trace, untraced = _traced(reader, message)
+    except RocketPyError as error:
+        troubles.append(Trouble("its trace", str(error)))
+    return MessageLife(steps, tuple(readers), tuple(dict.fromkeys(troubles)), trace, untraced)
 
 
 def step_of(message: StoredMessage) -> str:
@@ -74,6 +82,21 @@ def step_of(message: StoredMessage) -> str:
     if REPLAYED_FROM in properties:
         return f"replayed from {properties[REPLAYED_FROM]}"
     return "stored"
+
+
+def _traced(reader: PlaceReader, message: StoredMessage) -> tuple[MessageTrace | None, str]:
+    """Return what its clients have traced of it, or why there is nothing."""
+    found = None if message.uniq_key is None else reader.trace(message.uniq_key)
+    if found:
+        return found, ""
+    if message.uniq_key is None:
+        return None, "It has no unique key, by which traces are found."
+    if found is None:
+        switch = "brokers make it with traceTopicEnable=true"
+        return None, f"Tracing is off: there is no topic {TRACE_TOPIC}; {switch}."
+    if message.properties.get(TRACE_ON) == "false":
+        return None, "Tracing is off at the broker that took it: traceOn=false."
+    return None, f"Its clients have written nothing of it to {TRACE_TOPIC}: they do not trace."
 
 
 def _topics(first_topic: str, groups: Sequence[str], message: StoredMessage) -> list[str]:

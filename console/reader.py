@@ -12,6 +12,7 @@ from typing import Protocol
 from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metrics.facts import Facts
+from rocketpy.broker_core.protocol.message_trace import MessageTrace
 from rocketpy.console.answers import (
     ConnectedMember,
     GroupQueueLine,
@@ -73,6 +74,9 @@ class PlaceReader(Protocol):
         self, topic: str, key: str, *, is_unique: bool = False
     ) -> Heard[Sequence[StoredMessage]]:
         """Return messages that have a key, or it as unique key; none if there is no such topic."""
+
+    def trace(self, uniq_key: str) -> MessageTrace | None:
+        """Return what clients have traced of a message; None if there is no trace topic."""
 
     def by_id(self, msg_id: str) -> StoredMessage:
         """Return the message that an offset id names."""

@@ -1,4 +1,4 @@
-"""`rocketpy send` and `rocketpy tail`: their options. The work is done elsewhere."""
+"""`rocketpy send`, `tail` and `trace`: their options. The work is done elsewhere."""
 
 from __future__ import annotations
 
@@ -70,3 +70,19 @@ def tail(
     passing = SqlFilter.of(sql) if sql is not None else None
     wanted = Wanted(tags=tags, sql=passing, key=key)
     show(path.at, topic, wanted, lines=lines, follow=follow, as_json=as_json)
+
+
+def trace(
+    path: StoreOrCluster,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The message's unique key.")],
+    topic: Annotated[
+        str | None,
+        option("TOPIC", "Where clients trace to, if not to RMQ_SYS_TRACE_TOPIC.", "--trace-topic"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who sent a message and who got it."""
+    from rocketpy.broker_core.cli.traces import show
+    from rocketpy.broker_core.metadata.names import TRACE_TOPIC
+
+    show(path.at, key, topic or TRACE_TOPIC, as_json=as_json)

@@ -267,6 +267,21 @@ has its broker before it.
 [bold]Exit codes[/bold]: 0 shown, 2 no such topic, store or cluster, 130 ended by
 Ctrl-C."""
 
+TRACE = """Show who sent a message and who got it, as clients have traced it.
+
+Clients trace to a topic of RocketMQ's if they are told to, and if the brokers
+have it: [bold]traceTopicEnable=true[/bold]. The unique key is in receipts, and
+consumers get it as msg_id.
+
+[bold]Examples[/bold]
+
+  rocketpy trace shop-store C00002025A030C387F445BD1D7C90000
+  rocketpy trace shop-store C00002025A030C387F445BD1D7C90000 --json
+  rocketpy trace rocketmq://127.0.0.1:9876 C00002025A030C387F445BD1D7C90000
+
+[bold]Exit codes[/bold]: 0 shown, 1 nothing was traced of it, 2 no trace topic, no such
+store or cluster."""
+
 NAMESRV = """Run a name server, at which brokers register and clients ask for routes.
 
 It listens on 127.0.0.1:9876 unless it is told otherwise, by options or by a

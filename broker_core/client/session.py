@@ -217,6 +217,10 @@ class Session:
         """
         return await self._directory.broker_address(broker, broker_id=broker_id)
 
+    def known_address(self, broker: str) -> str | None:
+        """Return the address of a broker if a route has it; asks nobody."""
+        return self._directory.known_address(broker)
+
     def suspect(self, broker: str) -> None:
         """Have the routes of a broker asked for anew before they are used: it does not answer."""
         self._directory.suspect(broker)

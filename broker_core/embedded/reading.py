@@ -24,7 +24,9 @@ from rocketpy.broker_core.filters import (
 )
 from rocketpy.broker_core.filters.tags import TagFilter
 from rocketpy.broker_core.message import parse_offset_id
+from rocketpy.broker_core.metadata.names import TRACE_TOPIC
 from rocketpy.broker_core.moments import Time, milliseconds
+from rocketpy.broker_core.protocol.message_trace import MessageTrace, TraceMessage, message_trace
 from rocketpy.broker_core.storage.selection import Offsets, Selection
 
 
@@ -154,6 +156,16 @@ class Reading(StoreHandle):
         since, until = _time("start_time", start_time), _time("end_time", end_time)
         found = self._store.find(topic, [key], schema, start_ms=since, end_ms=until)
         return pa.Table.from_batches(found, schema)
+
+    def trace(self, uniq_key: str, *, topic: str = TRACE_TOPIC) -> MessageTrace:
+        """Return what clients have traced of the message with a unique key.
+
+        Raises:
+            TopicNotFoundError: the store has no trace topic; another name of it may be given.
+        """
+        found = self.query(topic, key=uniq_key, columns=["body", "born_host"])
+        bodies, hosts = found["body"].to_pylist(), found["born_host"].to_pylist()
+        return message_trace(uniq_key, map(TraceMessage, bodies, hosts))
 
     def get(self, msg_id: str, *, columns: Sequence[str] | str | None = "*") -> pa.Table:
         """Return the message that an offset id (`msg_id`) names, as a table of one row."""

@@ -101,21 +101,19 @@ def wire_driver_classes(version: str) -> Installation:
     Raises:
         RuntimeError: Maven or the compiler failed; the text ends with what they printed.
     """
-    is_4 = version == VERSION_4
-    installation = install_4() if is_4 else install()
-    cache = _cache_folder_4() if is_4 else _cache_folder()
-    sources = _sources(JAVA / "wire") + _sources(JAVA / ("wire_4" if is_4 else "wire_5"))
-    with _locked(cache / ".lock"):
-        return installation.with_classes(_compile(cache, sources, name="wire"))
+    own = JAVA / ("wire_4" if version == VERSION_4 else "wire_5")
+    return compiled(_sources(JAVA / "wire") + _sources(own), name="wire", version=version)
 
 
-def compiled(sources: Sequence[Path], *, name: str) -> Installation:
-    """Return Java sources, compiled against 5.5.0; `name` is that of their folder in the cache.
+def compiled(sources: Sequence[Path], *, name: str, version: str = VERSION) -> Installation:
+    """Return Java sources, compiled; `name` is that of their folder in the cache.
 
     Raises:
         RuntimeError: Maven or the compiler failed; the text ends with what they printed.
     """
-    installation, cache = install(), _cache_folder()
+    is_4 = version == VERSION_4
+    installation = install_4() if is_4 else install()
+    cache = _cache_folder_4() if is_4 else _cache_folder()
     with _locked(cache / ".lock"):
         return installation.with_classes(_compile(cache, sources, name=name))
 

@@ -19,11 +19,14 @@ from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.groups import ClusterGroups
 from rocketpy.broker_core.client.producing import Producer
 from rocketpy.broker_core.client.topics import ClusterTopics
+from rocketpy.broker_core.metadata.names import TRACE_TOPIC
 from rocketpy.console.accounts import Cost, put_account
 from rocketpy.spark_jobs import cli  # adds its commands
 
 CLUSTER = "rocketmq://127.0.0.1:9876"  # of examples
 CLUSTER_THERE = "ROCKETPY_TEST_CLUSTER"  # the variable with the address of one that is there
+TRACED = "C00002025A030C387F445BD1D7C90000"  # the unique key of a message that examples trace
+TRACE = f"SubAfter\x01R1\x01{TRACED}\x017\x01true\x01o-1\x010\x011795031742878\x01billing\x02"
 NEVER_ENDS = {"-f", "--follow", "--watch", "-w"}
 SERVERS = {"broker", "namesrv", "metrics", "console"}
 ENDS = {"--print-config", "--once"}
@@ -119,6 +122,7 @@ def fill(address: str) -> None:
             for number in range(12)
         )
         Producer(cluster).send_many("orders", drafts)
+        Producer(cluster).send(TRACE_TOPIC, MessageDraft(body=TRACE.encode(), keys=[TRACED]))
         queues = cluster.route("orders").readable()
         ClusterGroups(cluster).move("billing", {queues[0]: 1, queues[1]: 2})
 
@@ -144,6 +148,8 @@ def shop(folder: Path) -> Path:
                 properties={"region": "eu"},
             )
         opened.commit("billing", "orders", {0: 1, 1: 2})
+        opened.create_topic(TRACE_TOPIC, 1)
+        opened.send(TRACE_TOPIC, TRACE, keys=[TRACED])
         opened.send_back(receipt, group="billing", delay_level=-1, cause="timeout")
     for copy in ("broken-store", "lost-queues"):
         shutil.copytree(store, folder / copy)

@@ -45,6 +45,7 @@ KEYS = {
     "send": "msg_id queue_id queue_offset physical_offset stored_ms recall_handle",
     "tail": "store_timestamp queue_id queue_offset commit_log_offset tags keys body body_encoding "
     "properties",
+    "trace": "uniq_key sends transactions deliveries",
     "namesrv": "listenPort bindAddress kvConfigPath configStorePath configBlackList "
     "orderMessageEnable returnOrderTopicConfigToBroker scanNotActiveBrokerInterval "
     "enableAllTopicList enableTopicList deleteTopicWithBrokerRegistration "
@@ -74,7 +75,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """The address of a cluster with what examples speak of."""
-    with local_broker() as running:
+    with local_broker(settings={"traceTopicEnable": "true"}) as running:
         address = f"rocketmq://{running.namesrv_addr}"
         command_line.fill(address)
         yield address

@@ -13,12 +13,16 @@ from rocketpy.broker_core.client.errors import AccessRefusedError, refusal
 from rocketpy.broker_core.client.key_queries import ALWAYS_MS, records_with_key
 from rocketpy.broker_core.client.namespaces import Namespace
 from rocketpy.broker_core.errors import MessageNotFoundError
-from rocketpy.broker_core.message import parse_offset_id
+from rocketpy.broker_core.message import Host, parse_offset_id
+from rocketpy.broker_core.metadata.names import TRACE_TOPIC
 from rocketpy.broker_core.moments import Time, milliseconds
 from rocketpy.broker_core.net.errors import split_address
 from rocketpy.broker_core.property_names import UNIQ_KEY
 from rocketpy.broker_core.protocol.codes import ResponseCode
+from rocketpy.broker_core.protocol.message_trace import MessageTrace, TraceMessage, message_trace
 from rocketpy.broker_core.protocol.requests.reading import ViewMessage
+
+_MOST_TRACES = 1_000  # brokers have limits of their own
 
 
 class MessageAdmin:
@@ -63,6 +67,20 @@ class MessageAdmin:
         """
         found = self._found(topic, uniq_key, is_unique=True)
         return [each for each in found if each.properties.get(UNIQ_KEY) == uniq_key]
+
+    def trace(self, uniq_key: str, *, topic: str = TRACE_TOPIC) -> MessageTrace:
+        """Return what clients have traced of the message with a unique key: who sent, who got it.
+
+        A `topic` to which clients trace instead of RocketMQ's is the same for all namespaces.
+
+        Raises:
+            TopicNotFoundError: brokers have no trace topic, so that nothing is traced there.
+        """
+        answers = records_with_key(self._cluster, topic, uniq_key, most=_MOST_TRACES)
+        found = [each for broker, records in answers for each in read_stored(records, broker)]
+        return message_trace(
+            uniq_key, [TraceMessage(each.body, _address(each.born_host)) for each in found]
+        )
 
     def get(self, offset_msg_id: str) -> ReceivedMessage:
         """Return the message that an offset id names: `msg_id` of a receipt.
@@ -114,3 +132,7 @@ class MessageAdmin:
         where = f"{host[0]}:{host[1]}"
         reason = f"{self._cluster.address} knows no broker at {where}, which its id names"
         raise MessageNotFoundError(offset_msg_id, reason)
+
+
+def _address(host: Host | None) -> str:
+    return "" if host is None else str(host)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TypedDict
 
 from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES
+from rocketpy.broker_core.client.consuming.hooks import ConsumeHook
 from rocketpy.broker_core.client.consuming.local_offsets import LocalOffsets, default_path
 from rocketpy.broker_core.client.consuming.offset_keeping import (
     FileOffsets,
@@ -93,6 +94,7 @@ async def listen(
     limits: BufferLimits | None = None,
     offsets_path: str | os.PathLike[str] | None = None,
     names: Namespace = NO_NAMESPACE,
+    hooks: Sequence[ConsumeHook] = (),
 ) -> PushConsumer:
     """Return a consumer that has joined its group and hands messages to a handler.
 
@@ -135,7 +137,7 @@ async def listen(
         timeout_s=handler_timeout_s,
     )
     keeping = _keeping(session, group, offsets_path, broadcast=broadcast)
-    consumer = PushConsumer(session, terms, keeping, handler, calling=calling)
+    consumer = PushConsumer(session, terms, keeping, handler, calling=calling, hooks=hooks)
     await consumer.start()
     return consumer
 
@@ -152,6 +154,7 @@ async def consume(
     strategy: str = DEFAULT,
     limits: BufferLimits | None = None,
     names: Namespace = NO_NAMESPACE,
+    hooks: Sequence[ConsumeHook] = (),
 ) -> PullConsumer:
     """Return a consumer that gives messages when it is asked.
 
@@ -182,7 +185,9 @@ async def consume(
         names=names,
     )
     keeping = RemoteOffsets(group, QueueCalls(session))
-    consumer = PullConsumer(session, terms, keeping, assigned=queues, commits_itself=auto_commit)
+    consumer = PullConsumer(
+        session, terms, keeping, assigned=queues, commits_itself=auto_commit, hooks=hooks
+    )
     await consumer.start()
     return consumer
 

@@ -11,13 +11,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple
 
 from rocketpy.broker_core.client.consuming.defaults import MOST_MESSAGES, POLL_S
 from rocketpy.broker_core.client.consuming.errors import QueueNotHeldError
 from rocketpy.broker_core.client.consuming.holding import HeldQueues
+from rocketpy.broker_core.client.consuming.hooks import (
+    ConsumeHook,
+    EndOfMessage,
+    call_ends,
+    call_hooks,
+)
 from rocketpy.broker_core.client.consuming.membership import GroupClient
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
 from rocketpy.broker_core.client.consuming.process_queue import ProcessQueue
@@ -49,6 +55,7 @@ class OnlyWhenAsked:
 class _Taken(NamedTuple):
     process: ProcessQueue
     message: ReceivedMessage
+    ends: Sequence[EndOfMessage] = ()  # who is told when it is done
 
 
 class PullConsumer:
@@ -62,9 +69,11 @@ class PullConsumer:
         *,
         assigned: Collection[MessageQueue] | None = None,
         commits_itself: bool = True,
+        hooks: Sequence[ConsumeHook] = (),
     ) -> None:
         """Read nothing yet; `assigned` are queues to read without joining the group."""
         self._terms, self._keeping, self._assigned = terms, keeping, assigned
+        self._hooks = hooks
         self._names = terms.names
         self._calls = QueueCalls(session)
         own = keeping if commits_itself else OnlyWhenAsked(keeping)
@@ -142,8 +151,7 @@ class PullConsumer:
             ClientClosedError: it is closed.
         """
         self._finish_given()
-        self._given = await self._take(most, time.monotonic() + timeout_s)
-        return [self._names.show_message(each.message) for each in self._given]
+        return self._give(await self._take(most, time.monotonic() + timeout_s))
 
     def finish(self, count: int) -> None:
         """Take the first messages that poll() gave last as done."""
@@ -168,8 +176,7 @@ class PullConsumer:
             while self._ahead:
                 taken = self._ahead.popleft()
                 if not taken.process.is_dropped:
-                    self._given = [taken]
-                    return self._names.show_message(taken.message)
+                    return self._give([taken])[0]
         raise StopAsyncIteration
 
     @property
@@ -177,10 +184,23 @@ class PullConsumer:
         """How many messages were pulled and are not done."""
         return sum(len(each.process) for each in self._held.readers.values())
 
+    def _give(self, taken: list[_Taken]) -> list[ReceivedMessage]:
+        """Return messages as a program gets them; they count as given."""
+        shown = [self._names.show_message(each.message) for each in taken]
+        if self._hooks and shown:
+            group = self._names.show(self._terms.group)
+            found = call_hooks(self._hooks, lambda hook: hook.polled(group, shown))
+            ends = [end for end in found if end is not None]
+            taken = [each._replace(ends=ends) for each in taken]
+        self._given = taken
+        return shown
+
     def _finish_given(self) -> None:
         given, self._given = self._given, []
-        for process, message in given:
+        for process, message, ends in given:
             process.done((message,))
+            if ends:
+                call_ends(ends, self._names.show_message(message))
             reader = self._held.readers.get(process.queue)
             if reader is not None:
                 reader.note_done()

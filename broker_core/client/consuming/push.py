@@ -24,6 +24,12 @@ from types import TracebackType
 
 from rocketpy.broker_core.client.consuming.defaults import CLOSE_S
 from rocketpy.broker_core.client.consuming.handler_threads import HandlerThreads
+from rocketpy.broker_core.client.consuming.hooks import (
+    ConsumeHook,
+    HandlerEnd,
+    call_ends,
+    call_hooks,
+)
 from rocketpy.broker_core.client.consuming.membership import GroupClient
 from rocketpy.broker_core.client.consuming.offset_keeping import OffsetKeeping
 from rocketpy.broker_core.client.consuming.process_queue import ProcessQueue
@@ -80,8 +86,9 @@ class PushConsumer:
         handler: Handler,
         *,
         calling: HandlerTerms | None = None,
+        hooks: Sequence[ConsumeHook] = (),
     ) -> None:
-        self._session, self._terms, self._handler = session, terms, handler
+        self._session, self._terms, self._handler, self._hooks = session, terms, handler, hooks
         self._calling = calling or HandlerTerms()
         self._calls = QueueCalls(session)
         self._member = GroupClient(
@@ -238,12 +245,8 @@ class PushConsumer:
     async def _call(self, messages: Sequence[ReceivedMessage]) -> Later | None:
         """Return what the handler says of messages."""
         shown = self._terms.names.show_messages(messages)
-        argument = shown[0] if self._calling.batch is None else shown
         try:
-            if self._threads is None:
-                returned = await self._handler(argument)  # type: ignore[misc]
-            else:
-                returned = await self._threads.call(lambda: self._handler(argument))
+            return verdict_of(await self._handled(shown))
         except Exception:
             first = messages[0]
             log.exception(
@@ -251,7 +254,25 @@ class PushConsumer:
                 *(self._terms.group, first.queue, first.queue_offset),
             )
             return Later()
-        return verdict_of(returned)
+
+    async def _handled(self, shown: list[ReceivedMessage]) -> object:
+        """Return what the handler returns; hooks see it."""
+        argument = shown[0] if self._calling.batch is None else shown
+        group = self._terms.names.show(self._terms.group)
+        ends = call_hooks(self._hooks, lambda hook: hook.handling(group, shown))
+        end = HandlerEnd(is_done=False)
+        try:
+            if self._threads is None:
+                returned = await self._handler(argument)  # type: ignore[misc]
+            else:
+                returned = await self._threads.call(lambda: self._handler(argument))
+            end = HandlerEnd(verdict_of(returned) is None)
+        except BaseException as error:
+            end = HandlerEnd(is_done=False, error=error)
+            raise
+        finally:
+            call_ends(ends, end)
+        return returned
 
     # --- what comes of it -------------------------------------------------------------------------
 

@@ -162,11 +162,12 @@ class AsyncOffsets(_Awaiting[OffsetAdmin]):
 
 
 class AsyncMessages(_Awaiting[MessageAdmin]):
-    """Messages by key and by id."""
+    """Messages by key and by id, and their traces."""
 
     by_key = _awaited(MessageAdmin.by_key)
     by_unique_key = _awaited(MessageAdmin.by_unique_key)
     get = _awaited(MessageAdmin.get)
+    trace = _awaited(MessageAdmin.trace)
 
 
 class AsyncBrokers(_Awaiting[BrokerAdmin]):
@@ -252,11 +253,12 @@ class BlockingOffsets(_Blocking[OffsetAdmin]):
 
 
 class BlockingMessages(_Blocking[MessageAdmin]):
-    """Messages by key and by id."""
+    """Messages by key and by id, and their traces."""
 
     by_key = _blocking(MessageAdmin.by_key)
     by_unique_key = _blocking(MessageAdmin.by_unique_key)
     get = _blocking(MessageAdmin.get)
+    trace = _blocking(MessageAdmin.trace)
 
 
 class BlockingBrokers(_Blocking[BrokerAdmin]):

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
     from rocketpy.broker_core.client.faces.admin import AdminThread, AsyncAdmin
     from rocketpy.broker_core.client.faces.arguments import MessageOptions
+    from rocketpy.broker_core.client.tracing.client_tracing import ClientTracing
 
 _Subject = TypeVar("_Subject")
 _Result = TypeVar("_Result")
@@ -68,9 +69,10 @@ class AsyncClient(AsyncConsuming):
         hooks: Sequence[SendHook] = (),
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
+        tracing: ClientTracing | None = None,
     ) -> None:
         """Open nothing yet; programs call connect()."""
-        super().__init__(settings.names)
+        super().__init__(settings.names, tracing)
         self.address, self._settings = address, settings
         self._credentials, self._tls = credentials, tls
         self._checker, self._hooks = checker, hooks
@@ -125,10 +127,13 @@ class AsyncClient(AsyncConsuming):
         """What sends; made on first use."""
         self._refuse_elsewhere()
         if self._producer is None:
-            session = self.session
-            self._producer = AsyncProducer(session, self._settings, hooks=self._hooks)
+            session, hooks, ended = self.session, self._hooks, None
+            if self._tracing is not None:
+                traces = self._tracing.sends(session)
+                hooks, ended = (*hooks, traces), traces.ended
+            self._producer = AsyncProducer(session, self._settings, hooks=hooks)
             # Brokers may ask for the transactions of another client of the group.
-            self._transactions = ProducerTransactions(self._producer, self._checker)
+            self._transactions = ProducerTransactions(self._producer, self._checker, ended=ended)
         return self._producer
 
     # --- sending ----------------------------------------------------------------------------------
@@ -310,6 +315,8 @@ class AsyncClient(AsyncConsuming):
         if session is not None and self._producer is not None:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._producer.in_flight.emptied(), timeout_s)
+        if session is not None and self._tracing is not None:
+            await self._tracing.close(timeout_s)
         if self._transactions is not None:
             self._transactions.close()
         if session is not None:
@@ -331,6 +338,7 @@ def connect(
     credentials: Credentials | None = None,
     tls: ClientTls | bool | None = None,
     namespace: str = "",
+    trace: bool | str = False,
 ) -> AsyncClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -342,9 +350,11 @@ def connect(
     client by its `credentials`, by default those of the environment; with `tls` all is encrypted:
     True, or a ClientTls that says whom to trust; by default what the environment says. With a
     `namespace` all topics and groups are those of it: `orders` is `namespace%orders` to brokers.
+    With `trace` it tells the trace topic what it sends and consumes: RocketMQ's, or one by name.
 
     Raises:
         ClusterAddressError: it is no address.
+        TopicNameError: no topic to trace to can have that name.
         GroupNameError, MessageRefusedError: no group, or no namespace can have that name.
         CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
@@ -367,4 +377,11 @@ def connect(
         hooks=hooks,
         credentials=credentials or Credentials.of_environment(),
         tls=context_of(tls),
+        tracing=_tracing(trace, settings) if trace else None,
     )
+
+
+def _tracing(trace: bool | str, settings: ProducerSettings) -> ClientTracing:
+    from rocketpy.broker_core.client.tracing.client_tracing import tracing_of  # few trace
+
+    return tracing_of(trace, settings.group, settings.names)

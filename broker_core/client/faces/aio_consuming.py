@@ -14,6 +14,7 @@ from rocketpy.broker_core.protocol.bodies.heartbeats import EVERYTHING
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from rocketpy.broker_core.client.consuming.hooks import ConsumeHook
     from rocketpy.broker_core.client.consuming.opening import ConsumerOptions, ListenOptions
     from rocketpy.broker_core.client.consuming.pull import PullConsumer
     from rocketpy.broker_core.client.consuming.pulls import PullAnswer
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.consuming.subscriptions import Topics, Wanted
     from rocketpy.broker_core.client.namespaces import Namespace
     from rocketpy.broker_core.client.session import Session
+    from rocketpy.broker_core.client.tracing.client_tracing import ClientTracing
+    from rocketpy.broker_core.client.tracing.writing import TraceCounts
     from rocketpy.broker_core.message_queue import MessageQueue
 
 log = logging.getLogger(__name__)
@@ -32,14 +35,19 @@ _Close = Callable[[float], Coroutine[Any, Any, None]]  # of how long handlers ma
 class AsyncConsuming:
     """Makes consumers, and closes them with the client."""
 
-    def __init__(self, names: Namespace) -> None:
-        self._names = names
+    def __init__(self, names: Namespace, tracing: ClientTracing | None) -> None:
+        self._names, self._tracing = names, tracing
         self._consumers: list[tuple[PushConsumer | PullConsumer, _Close]] = []
 
     @property
     def session(self) -> Session:
         """The connections of this client."""
         raise NotImplementedError
+
+    @property
+    def traced(self) -> TraceCounts | None:
+        """How many traces were written, were dropped, and wait; None if it does not trace."""
+        return None if self._tracing is None else self._tracing.counts
 
     @property
     def _queue_calls(self) -> QueueCalls:
@@ -74,8 +82,9 @@ class AsyncConsuming:
         """
         from rocketpy.broker_core.client.consuming import opening  # many only send
 
+        session, hooks = self.session, self._consume_hooks()
         consumer = await opening.listen(
-            self.session, group, topics, handler, names=self._names, **options
+            session, group, topics, handler, names=self._names, hooks=hooks, **options
         )
         self._keep(consumer, lambda timeout_s: consumer.close(timeout_s=timeout_s))
         return consumer
@@ -94,9 +103,15 @@ class AsyncConsuming:
         """
         from rocketpy.broker_core.client.consuming import opening
 
-        consumer = await opening.consume(self.session, group, topics, names=self._names, **options)
+        session, hooks = self.session, self._consume_hooks()
+        consumer = await opening.consume(
+            session, group, topics, names=self._names, hooks=hooks, **options
+        )
         self._keep(consumer, lambda _: consumer.close(is_done=False))
         return consumer
+
+    def _consume_hooks(self) -> Sequence[ConsumeHook]:
+        return () if self._tracing is None else self._tracing.consume_hooks(self.session)
 
     # --- queues by offset -------------------------------------------------------------------------
 

@@ -324,6 +324,7 @@ def connect(
     credentials: Credentials | None = None,
     tls: ClientTls | bool | None = None,
     namespace: str = "",
+    trace: bool | str = False,
 ) -> BlockingClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -334,10 +335,12 @@ def connect(
     is called in a thread. `hooks` see each try. A protected cluster knows the client by its
     `credentials`, by default those of the environment; with `tls` all is encrypted: True, or a
     ClientTls that says whom to trust; by default what the environment says. With a `namespace` all
-    topics and groups are those of it: `orders` is `namespace%orders` to brokers.
+    topics and groups are those of it: `orders` is `namespace%orders` to brokers. With `trace` it
+    tells the trace topic what it sends and consumes: RocketMQ's, or one by name.
 
     Raises:
         ClusterAddressError: it is no address.
+        TopicNameError: no topic to trace to can have that name.
         GroupNameError, MessageRefusedError: no group, or no namespace can have that name.
         CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
@@ -356,6 +359,7 @@ def connect(
             credentials=credentials,
             tls=tls,
             namespace=namespace,
+            trace=trace,
         )
     )
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
     from rocketpy.broker_core.client.consuming.subscriptions import Topics, Wanted
     from rocketpy.broker_core.client.faces.aio import AsyncClient
+    from rocketpy.broker_core.client.tracing.writing import TraceCounts
     from rocketpy.broker_core.message_queue import MessageQueue
 
 _Result = TypeVar("_Result")
@@ -38,6 +39,15 @@ class BlockingConsuming:
     def run(self, work: Callable[[AsyncClient], Coroutine[Any, Any, _Result]]) -> _Result:
         """Return what a coroutine of the client of asyncio returns."""
         raise NotImplementedError
+
+    @property
+    def traced(self) -> TraceCounts | None:
+        """How many traces were written, were dropped, and wait; None if it does not trace."""
+
+        async def look(client: AsyncClient) -> TraceCounts | None:
+            return client.traced
+
+        return self.run(look)
 
     def listen(
         self, group: str, topics: Topics, handler: Handler, **options: Unpack[ListenOptions]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rocketpy.broker_core.client.drafts import MessageDraft
@@ -16,15 +16,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTry:
-    """One try to send messages to a queue: `receipts` and `error` come with its end."""
+    """One try to send messages to a queue.
+
+    With its end come `receipts` or `error`, `took_s`, and the fields of the broker's answer.
+    """
 
     group: str
     queue: MessageQueue
     drafts: Sequence[MessageDraft]
     uniq_keys: Sequence[str]
     number: int  # of the try, from 1 on
+    began_ms: int  # since 1970
     receipts: Sequence[SendReceipt] = ()
     error: BaseException | None = None
+    took_s: float | None = None
+    answered: Mapping[str, str] = field(default_factory=dict)
 
 
 class SendHook(Protocol):

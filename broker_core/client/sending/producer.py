@@ -285,12 +285,16 @@ class AsyncProducer:
             if not isinstance(error, IdentityRefusedError | PermissionRefusedError):
                 self.faults.note_failure(queue.broker, time.monotonic())
             if sending is not None:
-                call_after(self.hooks, replace(sending, error=error))
+                took_s = time.monotonic() - began_s
+                call_after(self.hooks, replace(sending, error=error, took_s=took_s))
             raise
         now_s = time.monotonic()
         self.faults.note_answer(queue.broker, now_s - began_s, now_s)
         if sending is not None:
-            call_after(self.hooks, replace(sending, receipts=receipts))
+            took_s, said = now_s - began_s, answer.fields
+            call_after(
+                self.hooks, replace(sending, receipts=receipts, took_s=took_s, answered=said)
+            )
         return receipts
 
     def _sending(self, queue: MessageQueue, parcel: OutgoingParcel, number: int) -> SendTry:
@@ -300,6 +304,7 @@ class AsyncProducer:
             drafts=[message.draft for message in parcel.messages],
             uniq_keys=[message.uniq_key for message in parcel.messages],
             number=number,
+            began_ms=time.time_ns() // 1_000_000,
         )
         call_before(self.hooks, sending)
         return sending

@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 
 # Whether the work of a half message was done; None if that is not known yet.
 Checker = Callable[[ReceivedMessage], "bool | Awaitable[bool | None] | None"]
+# The receipt of a half message, how its transaction ended, and whether a broker had asked for that.
+EndListener = Callable[[SendReceipt, "bool | None", bool], None]
 _SAFE = "SEND_OK"
 _CHECKS_AT_ONCE = 4
 _MOST_UNUSED = 10_000  # brokers ask for a half message within minutes
@@ -57,8 +59,15 @@ _OUTCOMES: Mapping[bool | None, int] = {
 class ProducerTransactions:
     """The transactions of a producer. A part of its session; used in its loop."""
 
-    def __init__(self, producer: AsyncProducer, checker: Checker | None = None) -> None:
-        self._producer, self._checker = producer, checker
+    def __init__(
+        self,
+        producer: AsyncProducer,
+        checker: Checker | None = None,
+        *,
+        ended: EndListener | None = None,
+    ) -> None:
+        """Take a producer; `ended` is called with each end that was told to a broker."""
+        self._producer, self._checker, self._ended = producer, checker, ended
         self._names = producer.settings.names
         self._threads = HandlerThreads("rocketpy-checker", _CHECKS_AT_ONCE)
         # Of half messages without a transaction: unique key to outcome. None: it is being sent.
@@ -139,6 +148,9 @@ class ProducerTransactions:
         except RocketPyError as error:
             log.warning("the end of the transaction %s is not known there: %s", receipt, error)
             return False
+        finally:
+            if self._ended is not None:
+                self._ended(receipt, outcome, False)
         return True
 
     def _give_up(self, uniq_keys: Sequence[str]) -> None:
@@ -171,6 +183,10 @@ class ProducerTransactions:
             bname=asked.bname,
         )
         await self._producer.session.tell_address(request.address, command_of(answer))
+        if self._ended is not None:
+            where = MessageQueue(half.topic, asked.bname or "", half.queue_id)
+            place = half.queue_offset, half.offset_msg_id, half.msg_id, _SAFE
+            self._ended(SendReceipt(where, *place), outcome, True)
         return Reply()
 
     async def _outcome(self, checker: Checker, half: ReceivedMessage) -> bool | None:
