@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from rocketpy.broker_core.errors import ReplayRunningError
 from rocketpy.broker_core.retry.journal import replay_lock
 from rocketpy.broker_core.retry.trail import DeadLetterPlace, ReplayTrail, TrailEntry, trail_of
 from rocketpy.console.answers import MessageQuestion, StoredMessage
+from rocketpy.console.changes.cluster import ClusterChanger
 from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
 
@@ -170,12 +172,17 @@ def test_a_cell_that_would_be_a_formula_is_text(tmp_path: Path) -> None:
 
 
 def test_two_do_not_replay_at_once(there: There) -> None:
-    if not isinstance(there.made, FolderPlace):
-        pytest.skip("a lock of stores")
     fields = hidden_fields(there.otto.get(ALL).text)
-    with replay_lock(there.made.store.path, "billing"):
+    changer = there.place.changer
+    lock: AbstractContextManager[object]
+    if isinstance(there.made, FolderPlace):
+        lock = replay_lock(there.made.store.path, "billing")  # the job's as well
+    else:
+        assert isinstance(changer, ClusterChanger)
+        lock = changer._trail("billing").locked()
+    with lock:
         got = there.otto.post(REPLAY, fields)
-    assert got.status == 400
+    assert (got.status, "replays" in got.text) == (400, True)
     assert there.copies() == []
 
 
