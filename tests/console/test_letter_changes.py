@@ -182,7 +182,7 @@ def test_two_do_not_replay_at_once(there: There) -> None:
         lock = changer._trail("billing").locked()
     with lock:
         got = there.otto.post(REPLAY, fields)
-    assert (got.status, "replays" in got.text) == (400, True)
+    assert (got.status, "being replayed" in got.text) == (400, True)
     assert there.copies() == []
 
 
