@@ -16,6 +16,7 @@ from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import dead_letter_topic, is_system_topic
+from rocketpy.broker_core.metadata.permissions import PERM_WRITE
 from rocketpy.broker_core.property_names import CAUSE
 from rocketpy.console.answers import (
     EVERY_MESSAGE,
@@ -172,6 +173,12 @@ class WatchedPlace:
     def topic_names(self) -> list[str]:
         """Return the names of topics, RocketMQ's own left out, for a field to choose from."""
         return [name for name in self._known_topics()[0] if not is_system_topic(name)]
+
+    def writable(self) -> dict[str, bool]:
+        """Return all topics, and whether a broker that answers takes messages for each."""
+        return {
+            name: bool(each.perm & PERM_WRITE) for name, each in self._known_topics()[0].items()
+        }
 
     def _line(self, name: str) -> TopicLine:
         known, _ = self._known_topics()

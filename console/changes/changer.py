@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from rocketpy.broker_core.retry.trail import DeadLetterPlace, TrailEntry
-from rocketpy.console.changes.outcomes import Outcome
+from rocketpy.console.changes.outcomes import ChangeOutcome
 from rocketpy.console.changes.resets import PlannedReset
 from rocketpy.console.changes.sending import Letter, Sent
 
@@ -40,7 +40,7 @@ class PlaceChanger(Protocol):
 
     def create_topic(
         self, topic: str, queues: int, brokers: Collection[str]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Make a topic on some brokers; one that has it already keeps it as it is.
 
         Raises:
@@ -49,7 +49,7 @@ class PlaceChanger(Protocol):
 
     def change_topic(
         self, topic: str, shape: TopicShape, shown: Mapping[str, TopicShape]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Change a topic on the brokers that were shown.
 
         Raises:
@@ -57,7 +57,7 @@ class PlaceChanger(Protocol):
             TopicNotFoundError, TopicNameError
         """
 
-    def delete_topic(self, topic: str) -> tuple[Outcome, ...]:
+    def delete_topic(self, topic: str) -> tuple[ChangeOutcome, ...]:
         """Delete a topic with its messages, on all its brokers.
 
         Raises:
@@ -84,7 +84,7 @@ class PlaceChanger(Protocol):
             TopicNotFoundError, GroupNameError, MessageRefusedError
         """
 
-    def reset(self, plan: PlannedReset) -> tuple[Outcome, ...]:
+    def reset(self, plan: PlannedReset) -> tuple[ChangeOutcome, ...]:
         """Have a group read on exactly where a plan says.
 
         Raises:
@@ -92,9 +92,6 @@ class PlaceChanger(Protocol):
         """
 
     # --- dead letters -----------------------------------------------------------------------------
-
-    def writable(self) -> Mapping[str, bool]:
-        """Return all topics, and whether messages can be sent to each."""
 
     def trail(self, group: str) -> Mapping[DeadLetterPlace, TrailEntry]:
         """Return what became of dead letters of a group that were replayed here."""
@@ -106,7 +103,7 @@ class PlaceChanger(Protocol):
         *,
         shown: frozenset[DeadLetterPlace],
         by: str,
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Have dead letters go to topics, each once; those of `shown` once more.
 
         Raises:

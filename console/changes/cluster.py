@@ -25,13 +25,12 @@ from rocketpy.broker_core.errors import (
 )
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import check_group_name, dead_letter_topic
-from rocketpy.broker_core.metadata.permissions import PERM_WRITE
 from rocketpy.broker_core.protocol.bodies.topics import TopicSettings
 from rocketpy.broker_core.retry.replay import sent_properties
 from rocketpy.broker_core.retry.trail import DeadLetterPlace, ReplayTrail, TrailEntry
 from rocketpy.console.changes.changer import TopicShape
 from rocketpy.console.changes.letters import replay
-from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Outcome, outcomes_of
+from rocketpy.console.changes.outcomes import ChangedMeanwhileError, ChangeOutcome, outcomes_of
 from rocketpy.console.changes.resets import PlannedMove, PlannedReset, require_same
 from rocketpy.console.changes.sending import Letter, Sent
 
@@ -60,7 +59,7 @@ class ClusterChanger:
 
     def create_topic(
         self, topic: str, queues: int, brokers: Collection[str]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Make a topic on some brokers."""
         with self._connected() as cluster:
             topics = ClusterTopics(cluster)
@@ -73,11 +72,14 @@ class ClusterChanger:
             wanted = {broker: new for broker in brokers if broker not in there}
             found = outcomes_of(topics.put_each(topic, wanted), "made")
         has = "it has this topic already; change it instead"
-        return (*found, *(Outcome(each, has, False) for each in sorted({*brokers} & {*there})))
+        return (
+            *found,
+            *(ChangeOutcome(each, has, False) for each in sorted({*brokers} & {*there})),
+        )
 
     def change_topic(
         self, topic: str, shape: TopicShape, shown: Mapping[str, TopicShape]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Change a topic; what a form does not show of it stays on each broker as it is."""
         with self._connected() as cluster:
             topics = ClusterTopics(cluster)
@@ -88,7 +90,7 @@ class ClusterChanger:
             wanted = {broker: with_changes(now[broker], **shape._asdict()) for broker in shown}
             return outcomes_of(topics.put_each(topic, wanted), "changed")
 
-    def delete_topic(self, topic: str) -> tuple[Outcome, ...]:
+    def delete_topic(self, topic: str) -> tuple[ChangeOutcome, ...]:
         """Delete a topic on all its brokers."""
         with self._connected() as cluster:
             return outcomes_of(ClusterTopics(cluster).delete_each(topic), "deleted")
@@ -119,7 +121,7 @@ class ClusterChanger:
         with self._connected() as cluster:
             return _planned(cluster, group, topic, to)
 
-    def reset(self, plan: PlannedReset) -> tuple[Outcome, ...]:
+    def reset(self, plan: PlannedReset) -> tuple[ChangeOutcome, ...]:
         """Have a group read on; consumers that run are told by their brokers."""
         with self._connected() as cluster:
             now = _planned(cluster, plan.group, plan.topic, plan.to)
@@ -135,14 +137,6 @@ class ClusterChanger:
         return tuple(each.outcome(errors[each.broker]) for each in plan.moves)
 
     # --- dead letters -----------------------------------------------------------------------------
-
-    def writable(self) -> Mapping[str, bool]:
-        """Return all topics, and whether some broker takes messages for each."""
-        with self._connected() as cluster:
-            return {
-                name: any(each.perm & PERM_WRITE for each in by_broker.values())
-                for name, by_broker in ClusterTopics(cluster).all().items()
-            }
 
     def trail(self, group: str) -> Mapping[DeadLetterPlace, TrailEntry]:
         """Return what became of dead letters, as the console's own folder has it."""
@@ -163,7 +157,7 @@ class ClusterChanger:
         *,
         shown: frozenset[DeadLetterPlace],
         by: str,
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Send copies; each has the unique key of its dead letter."""
         with self._connected() as cluster:
             producer, topic = Producer(cluster), dead_letter_topic(group)

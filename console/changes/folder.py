@@ -19,7 +19,7 @@ from rocketpy.broker_core.retry.journal import replay_lock
 from rocketpy.broker_core.retry.trail import DeadLetterPlace, TrailEntry, trail_of
 from rocketpy.console.changes.changer import TopicShape
 from rocketpy.console.changes.letters import replay
-from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Outcome
+from rocketpy.console.changes.outcomes import ChangedMeanwhileError, ChangeOutcome
 from rocketpy.console.changes.resets import PlannedMove, PlannedReset, require_same
 from rocketpy.console.changes.sending import Letter, Sent
 
@@ -51,7 +51,7 @@ class FolderChanger:
 
     def create_topic(
         self, topic: str, queues: int, brokers: Collection[str]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Make a topic."""
         del brokers  # there is one
         if is_reserved_topic(topic):
@@ -59,25 +59,27 @@ class FolderChanger:
         with self._opened() as store:
             broker = store.config.broker_name
             if topic in store.topics():
-                return (Outcome(broker, "it has this topic already; change it instead", False),)
+                return (
+                    ChangeOutcome(broker, "it has this topic already; change it instead", False),
+                )
             store.create_topic(topic, queues)
-        return (Outcome(broker, "made"),)
+        return (ChangeOutcome(broker, "made"),)
 
     def change_topic(
         self, topic: str, shape: TopicShape, shown: Mapping[str, TopicShape]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Change a topic."""
         with self._opened() as store:
             if _shapes(store, topic) != shown:
                 raise ChangedMeanwhileError(f"topic {topic!r} was changed")
             store.update_topic(topic, **shape._asdict())
-        return tuple(Outcome(broker, "changed") for broker in shown)
+        return tuple(ChangeOutcome(broker, "changed") for broker in shown)
 
-    def delete_topic(self, topic: str) -> tuple[Outcome, ...]:
+    def delete_topic(self, topic: str) -> tuple[ChangeOutcome, ...]:
         """Delete a topic."""
         with self._opened() as store:
             store.delete_topic(topic)
-            return (Outcome(store.config.broker_name, "deleted"),)
+            return (ChangeOutcome(store.config.broker_name, "deleted"),)
 
     # --- messages ---------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class FolderChanger:
         with open_store(self._path, read_only=True) as store:
             return _planned(store, group, topic, to)
 
-    def reset(self, plan: PlannedReset) -> tuple[Outcome, ...]:
+    def reset(self, plan: PlannedReset) -> tuple[ChangeOutcome, ...]:
         """Commit the offsets of a plan."""
         with self._opened() as store:
             now = _planned(store, plan.group, plan.topic, plan.to)
@@ -114,11 +116,6 @@ class FolderChanger:
         return plan.done()
 
     # --- dead letters -----------------------------------------------------------------------------
-
-    def writable(self) -> Mapping[str, bool]:
-        """Return all topics, and whether messages can be sent to each."""
-        with open_store(self._path, read_only=True) as store:
-            return {name: each.is_writable for name, each in store.topics().items()}
 
     def trail(self, group: str) -> Mapping[DeadLetterPlace, TrailEntry]:
         """Return what became of dead letters, as a file in the store has it."""
@@ -132,7 +129,7 @@ class FolderChanger:
         *,
         shown: frozenset[DeadLetterPlace],
         by: str,
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[ChangeOutcome, ...]:
         """Store copies as `rocketpy job replay` does, which has to wait meanwhile."""
         check_group_name(group)
         with self._opened() as store, replay_lock(self._path, group):

@@ -14,7 +14,7 @@ from rocketpy.broker_core.metadata.names import dead_letter_topic, is_system_top
 from rocketpy.broker_core.property_names import REPLAYED_FROM, RETRY_TOPIC
 from rocketpy.broker_core.retry.trail import DeadLetterPlace, Phase, ReplayTrail, TrailEntry
 from rocketpy.console.answers import StoredMessage
-from rocketpy.console.changes.outcomes import Outcome
+from rocketpy.console.changes.outcomes import ChangeOutcome
 
 MOST = 200  # at once; rocketpy job replay takes any number
 _NAME = re.compile(r"(.{0,255}):([0-9]{1,9}):([0-9]{1,18})", re.DOTALL)
@@ -141,7 +141,7 @@ def replay(
     trail: ReplayTrail,
     send: Send,
     by: str,
-) -> tuple[Outcome, ...]:
+) -> tuple[ChangeOutcome, ...]:
     """Have letters go to topics, each told in the trail.
 
     `shown` are those that were known to have gone before, and are to go again.
@@ -149,7 +149,7 @@ def replay(
     Raises:
         ReplayRunningError: somebody replays letters of this group now.
     """
-    run_id, told = uuid.uuid4().hex, dict[DeadLetterPlace, Outcome]()
+    run_id, told = uuid.uuid4().hex, dict[DeadLetterPlace, ChangeOutcome]()
     with trail.locked() as writer:
         known = {place for place, entry in trail.read().items() if entry.phase != "failed"}
         going = [(place, to) for place, to in letters if place not in known - shown]
@@ -158,14 +158,14 @@ def replay(
             try:
                 copy = send(place, to, run_id)
             except (RocketPyError, OSError) as error:
-                told[place] = Outcome(_where(group, place), str(error), is_done=False)
+                told[place] = ChangeOutcome(_where(group, place), str(error), is_done=False)
                 writer.note(place, _entry("failed", run_id, by, to, str(error)))
             else:
-                told[place] = Outcome(_where(group, place), f"is at {copy}")
+                told[place] = ChangeOutcome(_where(group, place), f"is at {copy}")
                 writer.note(place, _entry("done", run_id, by, to, copy))
     meanwhile = "somebody else replayed it meanwhile; it did not go again"
     return tuple(
-        told.get(place) or Outcome(_where(group, place), meanwhile, is_done=False)
+        told.get(place) or ChangeOutcome(_where(group, place), meanwhile, is_done=False)
         for place, _ in letters
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
@@ -19,7 +19,7 @@ class ChangedMeanwhileError(ValueError):
         return f"{self.what} since this page was shown; nothing was changed: look again"
 
 
-class Outcome(NamedTuple):
+class ChangeOutcome(NamedTuple):
     """What was done somewhere, or why it was not."""
 
     where: str
@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     is_done: bool = True
 
     @classmethod
-    def of(cls, where: str, error: RocketPyError | None, done: str = "done") -> Outcome:
+    def of(cls, where: str, error: RocketPyError | None, done: str = "done") -> ChangeOutcome:
         """Return what came of it: an error, or that it was done."""
         return cls(where, done) if error is None else cls(where, str(error), is_done=False)
 
@@ -36,7 +36,7 @@ class Done(NamedTuple):
     """A change that was made, or was tried: what, what came of it, and a page that shows it."""
 
     what: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ChangeOutcome, ...]
     page: str = ""
     params: Mapping[str, object] = {}
 
@@ -45,19 +45,7 @@ class Done(NamedTuple):
         """How many were not done."""
         return sum(not each.is_done for each in self.outcomes)
 
-    @property
-    def verdict(self) -> str:
-        """How it went, in a word."""
-        if not self.failures:
-            return "ok"
-        return "fault" if self.failures == len(self.outcomes) else "warning"
 
-
-def outcomes_of(errors: Mapping[str, RocketPyError | None], done: str) -> tuple[Outcome, ...]:
+def outcomes_of(errors: Mapping[str, RocketPyError | None], done: str) -> tuple[ChangeOutcome, ...]:
     """Return what came of a request to each broker."""
-    return tuple(Outcome.of(broker, error, done) for broker, error in sorted(errors.items()))
-
-
-def all_done(outcomes: Iterable[Outcome]) -> bool:
-    """Whether nothing failed."""
-    return all(each.is_done for each in outcomes)
+    return tuple(ChangeOutcome.of(broker, error, done) for broker, error in sorted(errors.items()))

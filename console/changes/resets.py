@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rocketpy.broker_core.errors import RocketPyError
-from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Outcome
+from rocketpy.console.changes.outcomes import ChangedMeanwhileError, ChangeOutcome
 
 
 class PlannedMove(NamedTuple):
@@ -34,11 +34,11 @@ class PlannedMove(NamedTuple):
         """How many messages it would read again."""
         return max(self.start - max(self.after, self.first), 0)
 
-    def outcome(self, error: RocketPyError | None, more: str = "") -> Outcome:
+    def outcome(self, error: RocketPyError | None, more: str = "") -> ChangeOutcome:
         """Return what came of it."""
         before = "it had never read it" if self.before is None else f"before: {self.before:,}"
         done = f"reads on at {self.after:,}; {before}{more}"
-        return Outcome.of(f"{self.broker}, queue {self.queue_id}", error, done)
+        return ChangeOutcome.of(f"{self.broker}, queue {self.queue_id}", error, done)
 
 
 class PlannedReset(NamedTuple):
@@ -61,7 +61,7 @@ class PlannedReset(NamedTuple):
         """How many messages it would read again."""
         return sum(each.again for each in self.moves)
 
-    def done(self, what: str = "") -> tuple[Outcome, ...]:
+    def done(self, what: str = "") -> tuple[ChangeOutcome, ...]:
         """Return that all of it was done, and what there is to say of it."""
         return tuple(each.outcome(None, what) for each in self.moves)
 

@@ -12,7 +12,7 @@ from rocketpy.broker_core.metadata.names import dead_letter_topic
 from rocketpy.broker_core.retry.trail import DeadLetterPlace
 from rocketpy.console.answers import MessageQuestion, StoredMessage
 from rocketpy.console.changes.letters import MOST, LetterName, PlannedReplay, planned
-from rocketpy.console.changes.outcomes import Done, Outcome
+from rocketpy.console.changes.outcomes import ChangeOutcome, Done
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.web import asked
 from rocketpy.console.web.change_topics import changer_of
@@ -79,7 +79,7 @@ def _planned(place: WatchedPlace, params: QueryParams) -> PlannedReplay:
         group,
         asked.text(params, "to"),
         letters,
-        writable=changer.writable(),
+        writable=place.writable(),
         trail=changer.trail(group),
         copies=place.copies_of,
     )
@@ -101,7 +101,9 @@ def _replay(place: WatchedPlace, form: QueryParams, who: str) -> Done:
         group, going, shown=frozenset(earlier if is_again else ()), by=who
     )
     left = (
-        [] if is_again else [Outcome(each.msg_id, "left out: it went before") for each in earlier]
+        []
+        if is_again
+        else [ChangeOutcome(each.msg_id, "left out: it went before") for each in earlier]
     )
     return Done(
         f"replay dead letters of {group}", (*outcomes, *left), "dead-letters", {"group": group}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.datastructures import QueryParams
 
-from rocketpy.console.changes.outcomes import Done, Outcome
+from rocketpy.console.changes.outcomes import ChangeOutcome, Done
 from rocketpy.console.changes.sending import Letter, body_of, properties_of
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.web import asked
@@ -50,11 +50,11 @@ def _send(place: WatchedPlace, form: QueryParams, _: str) -> Done:
     sent = changer_of(place).send(topic, letter)
     where = f"{topic}, {sent.broker}"
     if sent.is_waiting:
-        outcome = Outcome(where, f"{sent.msg_id} waits for its time")
+        outcome = ChangeOutcome(where, f"{sent.msg_id} waits for its time")
         return Done(f"send to {topic}", (outcome,), "topic", {"name": topic})
     what = f"{sent.msg_id} is in queue {sent.queue_id} at offset {sent.queue_offset:,}"
     place_of = {"broker": sent.broker, "queue": sent.queue_id, "offset": sent.queue_offset}
-    outcomes = (Outcome(where, what),)
+    outcomes = (ChangeOutcome(where, what),)
     return Done(f"send to {topic}", outcomes, "message", {"topic": topic, **place_of})
 
 

@@ -25,7 +25,7 @@ from starlette.responses import RedirectResponse, Response
 from rocketpy.broker_core.errors import RocketPyError
 from rocketpy.console.accounts import Role
 from rocketpy.console.audit import AuditError
-from rocketpy.console.changes.outcomes import ChangedMeanwhileError, Done, Outcome
+from rocketpy.console.changes.outcomes import ChangedMeanwhileError, ChangeOutcome, Done
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.web import asked
 from rocketpy.console.web.desk import Desk
@@ -143,7 +143,7 @@ class Changing:
         except AuditError as error:
             log.error("%s was done: %s", name, error)
             what = f"it was done, and could not be noted: {error.problem}"
-            done = done._replace(outcomes=(*done.outcomes, Outcome("audit log", what, False)))
+            done = done._replace(outcomes=(*done.outcomes, ChangeOutcome("audit log", what, False)))
         return done
 
     def _again(

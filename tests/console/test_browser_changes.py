@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import Select
 from tests.connector.cluster.places import FolderPlace, Place
 from tests.console.browser import NARROW, WIDE, chromium, resize, use_theme
@@ -75,10 +76,11 @@ def give(looking: Looking, name: str, value: str) -> None:
 
 
 def press(looking: Looking, text: str) -> None:
-    before = looking.browser.find_element(By.TAG_NAME, "html")
+    is_gone = staleness_of(looking.browser.find_element(By.TAG_NAME, "html"))
     path = f"//main//*[(self::a or self::button) and normalize-space()='{text}']"
     looking.browser.find_element(By.XPATH, path).click()
-    until(lambda: looking.browser.find_element(By.TAG_NAME, "html") != before)
+    until(lambda: is_gone(looking.browser))
+    until(lambda: script(looking, "return document.readyState") == "complete")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -178,3 +180,23 @@ def test_dead_letters_are_chosen_replayed_and_told(place: str, looking: Looking)
     press(looking, "Replay them so")
     assert len(browser.find_elements(By.CSS_SELECTOR, "tbody .verdict.ok")) == len(boxes)
     assert looking.errors() == []
+
+
+def test_by_keyboard_alone_a_topic_is_made(looking: Looking) -> None:
+    browser = looking.browser
+
+    def type_in(*keys: str) -> None:
+        browser.switch_to.active_element.send_keys(*keys)
+
+    looking.open("0/topics")
+    link = browser.find_element(By.LINK_TEXT, "New topic")
+    while browser.switch_to.active_element != link:
+        type_in(Keys.TAB)
+    type_in(Keys.ENTER)
+    until(lambda: "topic-create" in browser.current_url)
+    until(lambda: browser.switch_to.active_element.get_attribute("name") == "name")
+    type_in("typed", Keys.TAB, "7", Keys.ENTER)
+    until(lambda: "/done" in browser.current_url)
+    assert "Done." in looking.find("main")
+    looking.open("0/topic?name=typed")
+    assert looking.find(".facts").startswith("7 queues")

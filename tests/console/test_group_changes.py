@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,12 +40,27 @@ class There(NamedTuple):
         return hidden_fields(page.text)
 
 
+@contextmanager
+def a_place(kind: str, folder: Path) -> Iterator[There]:
+    with shop(kind, folder / "store") as made:
+        place = watched(made)
+        with visiting(folder, place) as visitors:
+            yield There(place, visitors["otto"])
+
+
 @pytest.fixture(params=["folder", "ours"])
 def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[There]:
-    with shop(str(request.param), tmp_path / "store") as made:
-        place = watched(made)
-        with visiting(tmp_path, place) as visitors:
-            yield There(place, visitors["otto"])
+    with a_place(str(request.param), tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=["folder", "ours"])
+def untouched(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[There]:
+    """One for all tests that change nothing."""
+    with a_place(str(request.param), tmp_path_factory.mktemp("shop")) as found:
+        yield found
 
 
 def test_what_is_skipped_and_read_again_is_shown_and_then_done(there: There) -> None:
@@ -92,15 +108,15 @@ def test_messages_that_came_since_the_preview_are_not_skipped(there: There) -> N
         (json.dumps([[["rocketpy", "0", 3, 5, 0, 10]], None]), 400),
     ],
 )
-def test_a_preview_that_was_made_up_does_nothing(shown: str, status: int, there: There) -> None:
-    fields = {**there.form("latest"), "shown": [shown]}
-    assert there.otto.post(RESET, fields).status == status
-    assert there.read() == {0: READ, 1: 0}
+def test_a_preview_that_was_made_up_does_nothing(shown: str, status: int, untouched: There) -> None:
+    fields = {**untouched.form("latest"), "shown": [shown]}
+    assert untouched.otto.post(RESET, fields).status == status
+    assert untouched.read() == {0: READ, 1: 0}
 
 
 @pytest.mark.parametrize(("to", "says"), [("soon", "soon"), ("", "What would be done")])
-def test_a_place_that_cannot_be_is_told(to: str, says: str, there: There) -> None:
-    page = there.otto.get(f"{RESET}?group=billing&topic=orders&to={to}")
+def test_a_place_that_cannot_be_is_told(to: str, says: str, untouched: There) -> None:
+    page = untouched.otto.get(f"{RESET}?group=billing&topic=orders&to={to}")
     assert (says in page.text) is bool(to)
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from rocketpy.broker_core.errors import ReplayRunningError
 from rocketpy.broker_core.retry.journal import replay_lock
 from rocketpy.broker_core.retry.trail import DeadLetterPlace, ReplayTrail, TrailEntry, trail_of
 from rocketpy.console.answers import MessageQuestion, StoredMessage
+from rocketpy.console.changes.cluster import ClusterChanger
 from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
 
@@ -44,12 +46,27 @@ class There(NamedTuple):
         return [f"{each.broker}:{each.queue_id}:{each.queue_offset}" for each in found]
 
 
+@contextmanager
+def a_place(kind: str, folder: Path) -> Iterator[There]:
+    with shop(kind, folder / "store") as made:
+        place = watched(made, folder / "trails")
+        with visiting(folder, place) as visitors:
+            yield There(made, place, visitors["otto"], visitors["vera"], folder)
+
+
 @pytest.fixture(params=["folder", "ours"])
 def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[There]:
-    with shop(str(request.param), tmp_path / "store") as made:
-        place = watched(made, tmp_path / "trails")
-        with visiting(tmp_path, place) as visitors:
-            yield There(made, place, visitors["otto"], visitors["vera"], tmp_path)
+    with a_place(str(request.param), tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=["folder", "ours"])
+def untouched(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[There]:
+    """One for all tests that change nothing."""
+    with a_place(str(request.param), tmp_path_factory.mktemp("shop")) as found:
+        yield found
 
 
 def test_the_chosen_go_to_their_first_topic_and_are_what_they_were(there: There) -> None:
@@ -114,9 +131,9 @@ def test_what_cannot_go_is_told_of_each_and_the_others_go(there: There) -> None:
     assert "<dt>To orders</dt><dd>3</dd>" in page  # those that failed may go
 
 
-def test_a_script_in_a_cause_is_text(there: There) -> None:
-    assert SCRIPT not in there.otto.get(ALL).text
-    assert "&lt;script&gt;" in there.otto.get(ALL).text
+def test_a_script_in_a_cause_is_text(untouched: There) -> None:
+    assert SCRIPT not in untouched.otto.get(ALL).text
+    assert "&lt;script&gt;" in untouched.otto.get(ALL).text
 
 
 @pytest.mark.parametrize(
@@ -129,26 +146,26 @@ def test_a_script_in_a_cause_is_text(there: There) -> None:
         ("", "it is missing"),
     ],
 )
-def test_a_choice_that_cannot_be_is_told(query: str, says: str, there: There) -> None:
-    got = there.otto.get(f"{REPLAY}?{query}")
+def test_a_choice_that_cannot_be_is_told(query: str, says: str, untouched: There) -> None:
+    got = untouched.otto.get(f"{REPLAY}?{query}")
     assert got.status in (400, 404, 503)
     assert says in got.text
     many = "&".join(["letter=b:0:1"] * 201)
-    assert "choose 200 at most" in there.otto.get(f"{REPLAY}?group=billing&{many}").text
+    assert "choose 200 at most" in untouched.otto.get(f"{REPLAY}?group=billing&{many}").text
 
 
-def test_an_export_has_all_of_it_and_no_formula(there: There) -> None:
-    got = there.vera.get("/0/export?group=billing&all=1&as=jsonl")
+def test_an_export_has_all_of_it_and_no_formula(untouched: There) -> None:
+    got = untouched.vera.get("/0/export?group=billing&all=1&as=jsonl")
     assert got.headers["content-disposition"] == 'attachment; filename="dead-letters-billing.jsonl"'
     rows = [json.loads(line) for line in got.text.splitlines()]
     assert [each["cause"] for each in rows] == [*reversed(CAUSES)]
     assert {each["first_topic"] for each in rows} == {"orders"}
-    chosen = there.vera.get(f"/0/export?group=billing&letter={there.letters()[1]}&as=csv")
+    chosen = untouched.vera.get(f"/0/export?group=billing&letter={untouched.letters()[1]}&as=csv")
     (row,) = csv.DictReader(io.StringIO(chosen.text, newline=""))
     assert row["msg_id"] == rows[1]["msg_id"]
     assert row["body"] == rows[1]["body"]
-    assert there.vera.get("/0/export?group=billing&all=1&as=exe").status == 400
-    assert there.vera.get("/7/export?group=billing&all=1").status == 404
+    assert untouched.vera.get("/0/export?group=billing&all=1&as=exe").status == 400
+    assert untouched.vera.get("/7/export?group=billing&all=1").status == 404
 
 
 def test_a_cell_that_would_be_a_formula_is_text(tmp_path: Path) -> None:
@@ -170,12 +187,17 @@ def test_a_cell_that_would_be_a_formula_is_text(tmp_path: Path) -> None:
 
 
 def test_two_do_not_replay_at_once(there: There) -> None:
-    if not isinstance(there.made, FolderPlace):
-        pytest.skip("a lock of stores")
     fields = hidden_fields(there.otto.get(ALL).text)
-    with replay_lock(there.made.store.path, "billing"):
+    changer = there.place.changer
+    lock: AbstractContextManager[object]
+    if isinstance(there.made, FolderPlace):
+        lock = replay_lock(there.made.store.path, "billing")  # the job's as well
+    else:
+        assert isinstance(changer, ClusterChanger)
+        lock = changer._trail("billing").locked()
+    with lock:
         got = there.otto.post(REPLAY, fields)
-    assert got.status == 400
+    assert (got.status, "being replayed" in got.text) == (400, True)
     assert there.copies() == []
 
 
