@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         PermissionRefusedError,
         ServerBusyError,
         ServerRefusedError,
+        TelemetryMissingError,
     )
     from rocketpy.broker_core.client.groups import GroupOnlineError
     from rocketpy.broker_core.config import ConfigError
@@ -175,6 +176,7 @@ __all__ = [
     "StoreLockedError",
     "StoreNotFoundError",
     "StorePathError",
+    "TelemetryMissingError",
     "TlsError",
     "TlsFailedError",
     "TopicNameError",
@@ -208,6 +210,7 @@ _HOMES = {
     "NoBrokerError": "rocketpy.broker_core.client.errors",
     "ServerBusyError": "rocketpy.broker_core.client.errors",
     "ServerRefusedError": "rocketpy.broker_core.client.errors",
+    "TelemetryMissingError": "rocketpy.broker_core.client.errors",
     "GroupOnlineError": "rocketpy.broker_core.client.groups",
     "ServerUnreachableError": "rocketpy.broker_core.net.errors",
     "BodyError": "rocketpy.broker_core.protocol.errors",

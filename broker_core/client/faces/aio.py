@@ -45,6 +45,7 @@ from rocketpy.broker_core.net.client_tls import ClientTls, context_of
 if TYPE_CHECKING:
     import ssl
 
+    from opentelemetry.trace import TracerProvider
     from typing_extensions import Unpack
 
     from rocketpy.broker_core.client.cluster import Cluster
@@ -127,11 +128,11 @@ class AsyncClient(AsyncConsuming):
         """What sends; made on first use."""
         self._refuse_elsewhere()
         if self._producer is None:
-            session, hooks, ended = self.session, self._hooks, None
-            if self._tracing is not None:
-                traces = self._tracing.sends(session)
-                hooks, ended = (*hooks, traces), traces.ended
-            self._producer = AsyncProducer(session, self._settings, hooks=hooks)
+            session, ended = self.session, None
+            if self._tracing is None:
+                self._producer = AsyncProducer(session, self._settings, hooks=self._hooks)
+            else:
+                self._producer, ended = self._tracing.producer(session, self._hooks)
             # Brokers may ask for the transactions of another client of the group.
             self._transactions = ProducerTransactions(self._producer, self._checker, ended=ended)
         return self._producer
@@ -339,6 +340,7 @@ def connect(
     tls: ClientTls | bool | None = None,
     namespace: str = "",
     trace: bool | str = False,
+    telemetry: bool | TracerProvider = False,
 ) -> AsyncClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -350,11 +352,13 @@ def connect(
     client by its `credentials`, by default those of the environment; with `tls` all is encrypted:
     True, or a ClientTls that says whom to trust; by default what the environment says. With a
     `namespace` all topics and groups are those of it: `orders` is `namespace%orders` to brokers.
-    With `trace` it tells the trace topic what it sends and consumes: RocketMQ's, or one by name.
+    With `trace` it tells the trace topic what it sends and consumes: RocketMQ's, or one by name;
+    with `telemetry` OpenTelemetry, by the tracer provider of the process or the one given.
 
     Raises:
         ClusterAddressError: it is no address.
         TopicNameError: no topic to trace to can have that name.
+        TelemetryMissingError: OpenTelemetry is not installed.
         GroupNameError, MessageRefusedError: no group, or no namespace can have that name.
         CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
@@ -377,11 +381,13 @@ def connect(
         hooks=hooks,
         credentials=credentials or Credentials.of_environment(),
         tls=context_of(tls),
-        tracing=_tracing(trace, settings) if trace else None,
+        tracing=_tracing(settings, trace, telemetry) if trace or telemetry else None,
     )
 
 
-def _tracing(trace: bool | str, settings: ProducerSettings) -> ClientTracing:
+def _tracing(
+    settings: ProducerSettings, trace: bool | str, telemetry: bool | TracerProvider
+) -> ClientTracing:
     from rocketpy.broker_core.client.tracing.client_tracing import tracing_of  # few trace
 
-    return tracing_of(trace, settings.group, settings.names)
+    return tracing_of(settings, trace, telemetry)

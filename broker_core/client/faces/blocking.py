@@ -26,6 +26,7 @@ from rocketpy.broker_core.client.session import CLOSE_S
 from rocketpy.broker_core.moments import Time
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
     from typing_extensions import Unpack
 
     from rocketpy.broker_core.client.consuming.received import ReceivedMessage
@@ -325,6 +326,7 @@ def connect(
     tls: ClientTls | bool | None = None,
     namespace: str = "",
     trace: bool | str = False,
+    telemetry: bool | TracerProvider = False,
 ) -> BlockingClient:
     """Return a client of a cluster, by its name servers: `ns1:9876;ns2:9876`. Opens nothing yet.
 
@@ -336,11 +338,13 @@ def connect(
     `credentials`, by default those of the environment; with `tls` all is encrypted: True, or a
     ClientTls that says whom to trust; by default what the environment says. With a `namespace` all
     topics and groups are those of it: `orders` is `namespace%orders` to brokers. With `trace` it
-    tells the trace topic what it sends and consumes: RocketMQ's, or one by name.
+    tells the trace topic what it sends and consumes: RocketMQ's, or one by name; with `telemetry`
+    OpenTelemetry, by the tracer provider of the process or the one given.
 
     Raises:
         ClusterAddressError: it is no address.
         TopicNameError: no topic to trace to can have that name.
+        TelemetryMissingError: OpenTelemetry is not installed.
         GroupNameError, MessageRefusedError: no group, or no namespace can have that name.
         CredentialsError, TlsError: what the environment or a file says cannot be used.
     """
@@ -360,6 +364,7 @@ def connect(
             tls=tls,
             namespace=namespace,
             trace=trace,
+            telemetry=telemetry,
         )
     )
 

@@ -53,7 +53,7 @@ class SendTraces:
         region, address = sending.answered.get(MSG_REGION), self._session.known_address(broker)
         cost_ms = round((sending.took_s or 0) * 1000)
         receipts: Sequence[SendReceipt | None] = sending.receipts or [None] * len(sending.drafts)
-        # A loop over messages, where it is on: 7 µs each.
+        # A loop over messages, where it is on: some 8 µs each.
         for draft, key, receipt in zip(sending.drafts, sending.uniq_keys, receipts, strict=True):
             tags, keys = _tags_and_keys(draft)
             event = SentEvent(
