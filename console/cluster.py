@@ -28,15 +28,20 @@ from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
 from rocketpy.broker_core.metrics.cluster_source import ClusterSource
 from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
 from rocketpy.broker_core.net.errors import split_address
-from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection
+from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection, ProducerTable
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettingsTable
 from rocketpy.broker_core.protocol.bodies.topics import TopicSettingsTable
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
-from rocketpy.broker_core.protocol.requests.groups import GetConsumerConnections, QueryGroupsOfTopic
+from rocketpy.broker_core.protocol.requests.groups import (
+    GetAllProducers,
+    GetConsumerConnections,
+    QueryGroupsOfTopic,
+)
 from rocketpy.broker_core.protocol.requests.reading import QueryMessage, ViewMessage
 from rocketpy.console.answers import (
     ConnectedMember,
+    ConnectedProducer,
     GroupQueueLine,
     Heard,
     MessageFilter,
@@ -47,6 +52,7 @@ from rocketpy.console.answers import (
     Trouble,
 )
 from rocketpy.console.cluster_offsets import earliest_times, progress_of, ranges_of, spans_of
+from rocketpy.console.cluster_sizes import estimated
 from rocketpy.console.reader import Ranges
 from rocketpy.console.rows import COLUMNS, messages_of
 
@@ -55,6 +61,7 @@ _KEPT_CLIENTS = 4
 _LOOK_TIMEOUT_S = 20.0
 _MOST_WITH_KEY = 64
 _NOT_FOUND = frozenset({ResponseCode.QUERY_NOT_FOUND})
+_UNKNOWN_THERE = frozenset({ResponseCode.REQUEST_CODE_NOT_SUPPORTED})  # to some of 4.x
 _OFFLINE = frozenset({ResponseCode.CONSUMER_NOT_ONLINE})
 
 
@@ -110,10 +117,11 @@ class ClusterReader:
         self, topics: Iterable[TopicLine], *, with_first: bool = False
     ) -> Heard[Mapping[str, Sequence[QueueLine]]]:
         """Return the queues of topics on the brokers that answer."""
-        with self._asking() as (_, answers):
+        with self._asking() as (cluster, answers):
             found = spans_of(answers, topics)
             if with_first:
                 found = earliest_times(answers, found)
+                found = {topic: estimated(cluster, topic, each) for topic, each in found.items()}
             return Heard(found, _troubles(answers))
 
     def groups(self) -> Heard[Sequence[str]]:
@@ -159,6 +167,29 @@ class ClusterReader:
             command = command_of(GetConsumerConnections(consumer_group=group))
             self._ask_all(answers, command, take, _OFFLINE)
             return Heard([found[name] for name in sorted(found)], _troubles(answers))
+
+    def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
+        """Return who is connected to send to the brokers of a topic."""
+        found: set[ConnectedProducer] = set()
+
+        def take(body: Body) -> None:
+            for group, clients in ProducerTable.decode(body).data.items():
+                found.update(
+                    # Java writes an address with a stroke before it.
+                    ConnectedProducer(
+                        group, each.client_id, each.remote_ip.lstrip("/"), each.language
+                    )
+                    for each in clients
+                )
+
+        with self._asking() as (_, answers):
+            command = command_of(GetAllProducers())
+            answers.ask(
+                Asked(broker, command, take, _UNKNOWN_THERE)
+                for broker in topic.brokers
+                if broker in answers.errors
+            )
+            return Heard(sorted(found), _troubles(answers))
 
     # --- messages ---------------------------------------------------------------------------------
 

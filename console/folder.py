@@ -27,17 +27,20 @@ from rocketpy.broker_core.metrics.folder_source import FolderSource
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.console.answers import (
     ConnectedMember,
+    ConnectedProducer,
     GroupQueueLine,
     Heard,
     MessageFilter,
     PlaceKind,
     QueueLine,
+    QueueSize,
     StoredMessage,
     TopicLine,
     Trouble,
 )
 from rocketpy.console.reader import Ranges
 from rocketpy.console.rows import COLUMNS, messages_of
+from rocketpy.console.sizes import size_of_entries
 
 
 class FolderReader:
@@ -54,6 +57,7 @@ class FolderReader:
         self.title = str(path)
         self._path, self._clock = path, SystemClock()
         messages = MessageStore(path, StoreConfig(), clock=self._clock, read_only=True)
+        self._messages = messages
         self._store, self._source = Store(messages), FolderSource(messages)
         self._broker = messages.config.broker_name
 
@@ -106,7 +110,13 @@ class FolderReader:
             end=end,
             first_ms=None if is_empty or not with_first else self._time(topic, queue_id, first),
             last_ms=None if is_empty else self._time(topic, queue_id, end - 1),
+            size=self._size(topic, queue_id, first, end) if with_first else None,
         )
+
+    def _size(self, topic: str, queue_id: int, first: int, end: int) -> QueueSize:
+        if first >= end:
+            return QueueSize(0, False)
+        return size_of_entries(self._messages.queue(topic, queue_id).queue, first, end)
 
     def _time(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         try:
@@ -155,6 +165,11 @@ class FolderReader:
     def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return None: files do not tell who is connected."""
         del group
+        return Heard(None)
+
+    def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
+        """Return None: files do not tell who is connected."""
+        del topic
         return Heard(None)
 
     def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Heard[Ranges]:

@@ -14,6 +14,7 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metrics.facts import Facts
 from rocketpy.console.answers import (
     ConnectedMember,
+    ConnectedProducer,
     GroupQueueLine,
     Heard,
     MessageFilter,
@@ -47,7 +48,9 @@ class PlaceReader(Protocol):
     def queues(
         self, topics: Iterable[TopicLine], *, with_first: bool = False
     ) -> Heard[Mapping[str, Sequence[QueueLine]]]:
-        """Return the queues of topics; `with_first` also when their first messages were stored."""
+        """Return the queues of topics; `with_first` also when their first messages were stored,
+        and how large all are.
+        """
 
     def groups(self) -> Heard[Sequence[str]]:
         """Return the names of all groups that were made, or have read something."""
@@ -60,6 +63,9 @@ class PlaceReader(Protocol):
 
     def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return who consumes for a group now; None if that cannot be known."""
+
+    def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
+        """Return who is connected to send to the brokers of a topic; None if nobody can be."""
 
     def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Heard[Ranges]:
         """Return the offsets that queues hold, of messages stored between two times."""

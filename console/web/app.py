@@ -33,6 +33,7 @@ from rocketpy.broker_core.metrics.listening import CONTENT_TYPE
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
+from rocketpy.console.spark import SparkWatch
 from rocketpy.console.web import pages, shown
 from rocketpy.console.web.asked import PageAddressError, upto_text
 from rocketpy.console.web.headers import Guard
@@ -62,12 +63,15 @@ NAMES = {
 _OF = {"topic": "topics", "group": "groups", "message": "messages"}  # in the menu
 
 
-def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlette:
+def make_app(
+    places: Sequence[WatchedPlace], hosts: Collection[str], spark: SparkWatch | None = None
+) -> Starlette:
     """Return the application that shows some places to who asks for one of some hosts."""
-    views = _Views(places)
+    views = _Views(places, spark)
     routes = [
         Route("/", views.overview),
         Route("/metrics", views.metrics),
+        *([] if spark is None else [Route("/spark", views.spark)]),
         Route("/{place:int}/{page}", views.page),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
     ]
@@ -87,8 +91,8 @@ def make_app(places: Sequence[WatchedPlace], hosts: Collection[str]) -> Starlett
 class _Views:
     """Answers requests; each runs in a thread of its own."""
 
-    def __init__(self, places: Sequence[WatchedPlace]) -> None:
-        self._places = places
+    def __init__(self, places: Sequence[WatchedPlace], spark: SparkWatch | None) -> None:
+        self._places, self._spark = places, spark
         self._templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -99,6 +103,7 @@ class _Views:
         for each in (shown.count, shown.rate, shown.moment, shown.exact, shown.age, shown.size):
             self._templates.filters[each.__name__] = each
         self._templates.filters |= {
+            "about": shown.about,
             "permission": shown.permission,
             "preview": shown.preview,
             "cause": cause_of,
@@ -107,6 +112,9 @@ class _Views:
         }
         self._templates.globals |= {
             "curves": shown.curves,
+            "query_curves": shown.query_curves,
+            "has_spark": spark is not None,
+            "place_of": self._place_of,
             "replay_command": replay_command,
             "names": NAMES,
             "page_size": PAGE,
@@ -123,6 +131,19 @@ class _Views:
         """Answer a scrape."""
         text = metrics_text(self._places, request.url.query)
         return Response(text, media_type=CONTENT_TYPE)
+
+    def spark(self, request: Request) -> Response:
+        """Show the queries of Spark."""
+        assert self._spark is not None
+        return self._html(request, "spark.html", {"view": self._spark.view()}, menu="spark")
+
+    def _place_of(self, told: str) -> int | None:
+        """Return the number of the place that a query reads; None if it is not shown here."""
+        for number, place in enumerate(self._places):
+            is_path = place.kind == "folder" and Path(told).is_absolute()
+            if told == place.title or (is_path and Path(told) == Path(place.title).absolute()):
+                return number
+        return None
 
     def page(self, request: Request) -> Response:
         """Show a page of one place."""
@@ -160,6 +181,7 @@ class _Views:
         template: str,
         values: Any,
         status: HTTPStatus = HTTPStatus.OK,
+        menu: str | None = None,
     ) -> Response:
         number = request.path_params.get("place", 0)
         number = number if isinstance(number, int) and number < len(self._places) else 0
@@ -180,7 +202,7 @@ class _Views:
             link_at=link_at,
             again=again,
             place_number=number,
-            menu=_OF.get(name, name),
+            menu=_OF.get(name, name) if menu is None else menu,
         )
         # JSON may have halves of characters, which UTF-8 has not.
         return HTMLResponse(text.encode("utf-8", "replace"), status)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import uvicorn
 
 from rocketpy.console.place import WatchedPlace
+from rocketpy.console.spark import SparkWatch
 from rocketpy.console.web.app import make_app
 from rocketpy.console.web.headers import LOOPBACK
 
@@ -25,13 +26,16 @@ class ConsoleServer:
         port: int,
         bind: str = LOOPBACK[0],
         host_names: Sequence[str] = (),
+        spark: SparkWatch | None = None,
     ) -> None:
         """Bind the port; `host_names` are what browsers may call this machine, besides `bind`.
+
+        `spark` is what looks at queries, if any are shown.
 
         Raises:
             OSError: the port is taken, or the address is not of this machine.
         """
-        self._places = places
+        self._places, self._spark = places, spark
         family = socket.AF_INET6 if ":" in bind else socket.AF_INET
         try:
             self._socket = socket.create_server((bind, port), family=family)
@@ -41,7 +45,7 @@ class ConsoleServer:
             raise OSError(getattr(cause, "errno", None), reason) from cause
         self.port = int(self._socket.getsockname()[1])
         self.address = f"http://{f'[{bind}]' if ':' in bind else bind}:{self.port}/"
-        app = make_app(places, (*LOOPBACK, bind, *host_names))
+        app = make_app(places, (*LOOPBACK, bind, *host_names), spark)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -64,6 +68,8 @@ class ConsoleServer:
         """Do what start() does, without a loop."""
         for place in self._places:
             place.watch.start()
+        if self._spark is not None:
+            self._spark.start()
         self._thread.start()
 
     async def stop(self) -> None:
@@ -76,6 +82,8 @@ class ConsoleServer:
         if self._thread.ident is not None:
             self._thread.join()
         self._socket.close()
+        if self._spark is not None:
+            self._spark.stop()
         for place in self._places:
             place.close()
 

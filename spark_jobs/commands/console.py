@@ -11,6 +11,8 @@ from rocketpy.broker_core.cli.options import AsJson, option
 from rocketpy.broker_core.cli.place import Place
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rocketpy.console.answers import PlaceOverview
     from rocketpy.console.place import WatchedPlace
 
@@ -24,6 +26,7 @@ this machine does.
 
   rocketpy console shop-store
   rocketpy console shop-store rocketmq://127.0.0.1:9876 --port 0
+  rocketpy console shop-store --spark http://127.0.0.1:9400/metrics
   rocketpy console shop-store --once      prints the overview, and ends
 
 [bold]Exit codes[/bold]: 0 all is well, 2 it could not be served, 130 ended by Ctrl-C."""
@@ -49,6 +52,10 @@ def console(
         list[str] | None,
         option("NAME", "What browsers may call this machine as well; * is anything."),
     ] = None,
+    spark: Annotated[
+        list[str] | None,
+        option("URL", "Show the queries that rocketpy.Metrics tells there as well."),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the overview, and end.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -56,7 +63,14 @@ def console(
     if once:
         _print(places, as_json=as_json)
     else:
-        _serve(places, port=port, bind=bind, host_names=host_name or (), as_json=as_json)
+        _serve(
+            places,
+            port=port,
+            bind=bind,
+            host_names=host_name or (),
+            listeners=spark or (),
+            as_json=as_json,
+        )
 
 
 def _print(places: list[Place], *, as_json: bool) -> None:
@@ -93,15 +107,23 @@ def _members(overview: PlaceOverview) -> dict[str, Any]:
 
 
 def _serve(
-    places: list[Place], *, port: int, bind: str, host_names: list[str] | tuple[()], as_json: bool
+    places: list[Place],
+    *,
+    port: int,
+    bind: str,
+    host_names: Sequence[str],
+    listeners: Sequence[str],
+    as_json: bool,
 ) -> None:
     from rocketpy.broker_core.cli.terminal import print_json
     from rocketpy.broker_core.net.running import run
+    from rocketpy.console.spark import SparkWatch
     from rocketpy.console.web.serving import ConsoleServer
 
+    spark = SparkWatch(listeners) if listeners else None
     watched = _watched(places)
     try:
-        server = ConsoleServer(watched, port=port, bind=bind, host_names=host_names)
+        server = ConsoleServer(watched, port=port, bind=bind, host_names=host_names, spark=spark)
     except BaseException:
         for each in watched:
             each.close()

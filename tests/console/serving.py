@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from rocketpy.console.place import WatchedPlace
+from rocketpy.console.spark import SparkWatch
 from rocketpy.console.web.serving import ConsoleServer
 
 
@@ -20,9 +21,9 @@ class Answered(NamedTuple):
 
 
 @contextmanager
-def serving(*places: WatchedPlace) -> Iterator[ConsoleServer]:
+def serving(*places: WatchedPlace, spark: SparkWatch | None = None) -> Iterator[ConsoleServer]:
     """Have a console that serves places, which are closed at its end."""
-    server = ConsoleServer(places, port=0)
+    server = ConsoleServer(places, port=0, spark=spark)
     server.serve()
     try:
         yield server
