@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from rocketpy.broker_core.doctor.findings import Finding
+from rocketpy.console.sharing import SharedGroup
 
 PlaceKind = Literal["folder", "cluster"]
 _Value = TypeVar("_Value")
@@ -176,11 +177,15 @@ class ConnectedMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """A group: how far it is in each queue, and who is in it (None: files do not tell)."""
+    """A group: how far it is in each queue, and who is in it (None: files do not tell).
+
+    `shared` is of groups whose members share queues among themselves, as queries of Spark do.
+    """
 
     name: str
     queues: tuple[GroupQueueLine, ...]
     members: tuple[ConnectedMember, ...] | None
+    shared: SharedGroup | None
     dead_letters: int
     troubles: tuple[Trouble, ...]
 

@@ -8,6 +8,7 @@ C2  Pages are asked for by several threads. Each question has a client of its ow
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,11 +18,16 @@ from rocketpy.broker_core.client.access import ClusterAccess
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.key_queries import ALWAYS_MS
+from rocketpy.broker_core.client.member_records import newest_records
 from rocketpy.broker_core.client.pulled import Pulled, PullFilter
 from rocketpy.broker_core.client.pulling import Puller, record_batches
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.doctor.findings import Finding
-from rocketpy.broker_core.errors import MessageNotFoundError
+from rocketpy.broker_core.errors import (
+    MessageNotFoundError,
+    RocketPyError,
+    TopicNotFoundError,
+)
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
@@ -39,6 +45,8 @@ from rocketpy.broker_core.protocol.requests.groups import (
     QueryGroupsOfTopic,
 )
 from rocketpy.broker_core.protocol.requests.reading import QueryMessage, ViewMessage
+from rocketpy.broker_core.rebalance.record_log import topic_of
+from rocketpy.broker_core.rebalance.records import NO_RECORD
 from rocketpy.console.answers import (
     ConnectedMember,
     ConnectedProducer,
@@ -55,6 +63,7 @@ from rocketpy.console.cluster_offsets import earliest_times, progress_of, ranges
 from rocketpy.console.cluster_sizes import estimated
 from rocketpy.console.reader import Ranges
 from rocketpy.console.rows import COLUMNS, messages_of
+from rocketpy.console.sharing import SharedGroup, shared_of
 
 _KEPT_CLIENTS = 4
 # For a look, for which nobody waits: brokers tell the lag of thousands of groups in one answer.
@@ -167,6 +176,22 @@ class ClusterReader:
             command = command_of(GetConsumerConnections(consumer_group=group))
             self._ask_all(answers, command, take, _OFFLINE)
             return Heard([found[name] for name in sorted(found)], _troubles(answers))
+
+    def shared(self, group: str) -> Heard[SharedGroup | None]:
+        """Return the members that share the queues of a group, from the topic of their records."""
+        try:
+            with self._cluster() as cluster:
+                homes = cluster.route(topic_of(group), fresh=True).writable()
+                if len(homes) != 1:
+                    what = "the broker that keeps the records of its members is away"
+                    return Heard(None, (Trouble(group, what),))
+                records, _ = newest_records(Puller(cluster), homes[0])
+        except TopicNotFoundError:
+            return Heard(None)
+        except RocketPyError as error:
+            return Heard(None, (Trouble(group, f"its members cannot be told: {error}"),))
+        record = records[-1].record if records else NO_RECORD
+        return Heard(shared_of(record, int(time.time() * 1000)))
 
     def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
         """Return who is connected to send to the brokers of a topic."""

@@ -24,6 +24,9 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
 from rocketpy.broker_core.metrics.folder_source import FolderSource
+from rocketpy.broker_core.rebalance.generation import read_generation
+from rocketpy.broker_core.rebalance.membership import read_members
+from rocketpy.broker_core.rebalance.records import GroupRecord
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.console.answers import (
     ConnectedMember,
@@ -40,6 +43,7 @@ from rocketpy.console.answers import (
 )
 from rocketpy.console.reader import Ranges
 from rocketpy.console.rows import COLUMNS, messages_of
+from rocketpy.console.sharing import SharedGroup, shared_of
 from rocketpy.console.sizes import size_of_entries
 
 
@@ -166,6 +170,16 @@ class FolderReader:
         """Return None: files do not tell who is connected."""
         del group
         return Heard(None)
+
+    def shared(self, group: str) -> Heard[SharedGroup | None]:
+        """Return the members that share the queues of a group."""
+        try:
+            record = GroupRecord(
+                read_members(self._path, group), read_generation(self._path, group)
+            )
+        except RocketPyError as error:
+            return Heard(None, (Trouble(group, str(error)),))
+        return Heard(shared_of(record, self._clock.now_ms()))
 
     def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
         """Return None: files do not tell who is connected."""

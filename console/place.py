@@ -234,13 +234,15 @@ class WatchedPlace:
     def group(self, name: str) -> GroupView:
         """Return a group as it is now; one that nobody knows has no queues."""
         queues, members = self._reader.progress(name), self._reader.members(name)
+        shared = self._reader.shared(name)
         letters = [each for each in self.dead_letter_groups() if each.group == name]
         return GroupView(
             name=name,
             queues=tuple(queues.value),
             members=None if members.value is None else tuple(members.value),
+            shared=shared.value,
             dead_letters=sum(each.messages for each in letters),
-            troubles=self._with_down(*queues.troubles, *members.troubles),
+            troubles=self._with_down(*queues.troubles, *members.troubles, *shared.troubles),
         )
 
     # --- messages ---------------------------------------------------------------------------------

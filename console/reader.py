@@ -23,6 +23,7 @@ from rocketpy.console.answers import (
     StoredMessage,
     TopicLine,
 )
+from rocketpy.console.sharing import SharedGroup
 
 Ranges = Mapping[MessageQueue, tuple[int, int]]
 
@@ -63,6 +64,9 @@ class PlaceReader(Protocol):
 
     def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return who consumes for a group now; None if that cannot be known."""
+
+    def shared(self, group: str) -> Heard[SharedGroup | None]:
+        """Return the members that share the queues of a group; None if it has no such."""
 
     def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
         """Return who is connected to send to the brokers of a topic; None if nobody can be."""

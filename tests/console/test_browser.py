@@ -29,6 +29,7 @@ PAGES = {
     "messages": "0/messages?topic=orders",
     "message": "0/message?topic=orders&broker=rocketpy&queue=0&offset=9",
     "dead letters": "0/dead-letters?group=billing",
+    "members": "0/group?name=sharers",
     "queries": "spark",
     "error": "0/topic?name=orderz",
 }
@@ -63,6 +64,9 @@ def looking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looking]:
     place = FolderPlace(folder / "store")
     with place.store:
         fill(place)
+        place.store.join("sharers", "one", "orders")
+        place.store.rebalance("sharers")
+        place.store.follow("sharers", "one")
     with (
         shop("ours", folder) as cluster,
         chromium(folder / "profile") as browser,
