@@ -26,7 +26,7 @@ from rocketpy.connector.offsets import (
 OnLag = Callable[[str, dict[str, int], float], None]
 
 
-class Reading(NamedTuple):
+class QueryReading(NamedTuple):
     """What a source of a query reads: a topic of a place, for a group, as one of its members.
 
     Group and member are empty where it has none.
@@ -71,7 +71,7 @@ def messages_behind(progress: Mapping[str, Any] | str | None) -> dict[str, int]:
     return dict(lag)
 
 
-def readings(progress: Mapping[str, Any] | str | None) -> list[Reading]:
+def readings(progress: Mapping[str, Any] | str | None) -> list[QueryReading]:
     """Return what the sources of a query read, as they report it; none before the first batch.
 
     Raises:
@@ -84,7 +84,7 @@ def readings(progress: Mapping[str, Any] | str | None) -> list[Reading]:
         if isinstance(reader, dict):
             place, group, member = (str(reader.get(name) or "") for name in READER_MEMBERS)
             topics = {queue.topic for queue in _positions(reported)}
-            found += [Reading(place, topic, group, member) for topic in sorted(topics)]
+            found += [QueryReading(place, topic, group, member) for topic in sorted(topics)]
     return found
 
 

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.listener import (
 
 from rocketpy.broker_core.metrics.families import COUNTER, GAUGE, Family, Row
 from rocketpy.broker_core.metrics.listening import TextServer
-from rocketpy.connector.lag import Reading, messages_behind, readings
+from rocketpy.connector.lag import QueryReading, messages_behind, readings
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class _Query:
     processed_rate: float = 0.0
     duration_s: float = 0.0
     last_batch_s: float | None = None  # when it was told, since 1970
-    reads: tuple[Reading, ...] = ()
+    reads: tuple[QueryReading, ...] = ()
 
 
 Number = float | None

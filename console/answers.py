@@ -13,6 +13,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from rocketpy.broker_core.doctor.findings import Finding
 from rocketpy.broker_core.protocol.message_trace import MessageTrace
+from rocketpy.console.sharing import SharedGroup
 
 PlaceKind = Literal["folder", "cluster"]
 _Value = TypeVar("_Value")
@@ -45,6 +46,13 @@ class TopicLine(NamedTuple):
     brokers: tuple[str, ...]
 
 
+class QueueSize(NamedTuple):
+    """Bytes of messages, as they are in the log."""
+
+    size_bytes: int
+    is_estimate: bool
+
+
 class QueueLine(NamedTuple):
     """The messages that a queue holds, and when the first and the last were stored."""
 
@@ -54,6 +62,7 @@ class QueueLine(NamedTuple):
     end: int
     first_ms: int | None = None
     last_ms: int | None = None
+    size: QueueSize | None = None
 
     @property
     def messages(self) -> int:
@@ -77,14 +86,47 @@ class TopicsShown(NamedTuple):
     troubles: tuple[Trouble, ...]
 
 
+class ConnectedProducer(NamedTuple):
+    """A client that sends for a producer group, and is connected to a broker of a topic."""
+
+    group: str
+    client_id: str
+    address: str
+    language: str
+
+
+class SenderLine(NamedTuple):
+    """A host that some of the newest messages of a topic came from, and when the last one."""
+
+    host: str
+    last_ms: int  # by the host's clock
+    messages: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicView:
-    """A topic with its queues, and the groups that read it or did."""
+    """A topic with its queues, the groups that read it or did, and who sends.
+
+    `producers` are all that are connected to its brokers, which do not know what they send to; None
+    where there are no connections.
+    """
 
     line: TopicLine
     queues: tuple[QueueLine, ...]
     groups: tuple[str, ...]
+    producers: tuple[ConnectedProducer, ...] | None
+    senders: tuple[SenderLine, ...]
     troubles: tuple[Trouble, ...]
+
+    @property
+    def size(self) -> QueueSize | None:
+        """The size of its messages; None if it is not known of all queues."""
+        known = [each.size for each in self.queues if each.size is not None]
+        if len(known) < len(self.queues):
+            return None
+        return QueueSize(
+            sum(each.size_bytes for each in known), any(each.is_estimate for each in known)
+        )
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -136,11 +178,15 @@ class ConnectedMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """A group: how far it is in each queue, and who is in it (None: files do not tell)."""
+    """A group: how far it is in each queue, and who is in it (None: files do not tell).
+
+    `shared` is of groups whose members share queues among themselves, as queries of Spark do.
+    """
 
     name: str
     queues: tuple[GroupQueueLine, ...]
     members: tuple[ConnectedMember, ...] | None
+    shared: SharedGroup | None
     dead_letters: int
     troubles: tuple[Trouble, ...]
 

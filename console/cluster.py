@@ -8,6 +8,7 @@ C2  Pages are asked for by several threads. Each question has a client of its ow
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,28 +19,40 @@ from rocketpy.broker_core.client.admin.messages import MessageAdmin
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.commands import command_of
 from rocketpy.broker_core.client.key_queries import ALWAYS_MS
+from rocketpy.broker_core.client.member_records import newest_records
 from rocketpy.broker_core.client.namespaces import NO_NAMESPACE
 from rocketpy.broker_core.client.pulled import Pulled, PullFilter
 from rocketpy.broker_core.client.pulling import Puller, record_batches
 from rocketpy.broker_core.client.topics import ClusterTopics
 from rocketpy.broker_core.doctor.findings import Finding
-from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
+from rocketpy.broker_core.errors import (
+    MessageNotFoundError,
+    RocketPyError,
+    TopicNotFoundError,
+)
 from rocketpy.broker_core.message import parse_offset_id
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metrics.cluster_answers import Answers, Asked, Body
 from rocketpy.broker_core.metrics.cluster_source import ClusterSource
 from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
 from rocketpy.broker_core.net.errors import split_address
-from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection
+from rocketpy.broker_core.protocol.bodies.connections import ConsumerConnection, ProducerTable
 from rocketpy.broker_core.protocol.bodies.groups import GroupList, GroupSettingsTable
 from rocketpy.broker_core.protocol.bodies.topics import TopicSettingsTable
 from rocketpy.broker_core.protocol.codes import RequestCode, ResponseCode
 from rocketpy.broker_core.protocol.command import RemotingCommand
 from rocketpy.broker_core.protocol.message_trace import MessageTrace
-from rocketpy.broker_core.protocol.requests.groups import GetConsumerConnections, QueryGroupsOfTopic
+from rocketpy.broker_core.protocol.requests.groups import (
+    GetAllProducers,
+    GetConsumerConnections,
+    QueryGroupsOfTopic,
+)
 from rocketpy.broker_core.protocol.requests.reading import QueryMessage, ViewMessage
+from rocketpy.broker_core.rebalance.record_log import topic_of
+from rocketpy.broker_core.rebalance.records import NO_RECORD
 from rocketpy.console.answers import (
     ConnectedMember,
+    ConnectedProducer,
     GroupQueueLine,
     Heard,
     MessageFilter,
@@ -50,14 +63,17 @@ from rocketpy.console.answers import (
     Trouble,
 )
 from rocketpy.console.cluster_offsets import earliest_times, progress_of, ranges_of, spans_of
+from rocketpy.console.cluster_sizes import estimated
 from rocketpy.console.reader import Ranges
 from rocketpy.console.rows import COLUMNS, messages_of
+from rocketpy.console.sharing import SharedGroup, shared_of
 
 _KEPT_CLIENTS = 4
 # For a look, for which nobody waits: brokers tell the lag of thousands of groups in one answer.
 _LOOK_TIMEOUT_S = 20.0
 _MOST_WITH_KEY = 64
 _NOT_FOUND = frozenset({ResponseCode.QUERY_NOT_FOUND})
+_UNKNOWN_THERE = frozenset({ResponseCode.REQUEST_CODE_NOT_SUPPORTED})  # to some of 4.x
 _OFFLINE = frozenset({ResponseCode.CONSUMER_NOT_ONLINE})
 
 
@@ -113,10 +129,11 @@ class ClusterReader:
         self, topics: Iterable[TopicLine], *, with_first: bool = False
     ) -> Heard[Mapping[str, Sequence[QueueLine]]]:
         """Return the queues of topics on the brokers that answer."""
-        with self._asking() as (_, answers):
+        with self._asking() as (cluster, answers):
             found = spans_of(answers, topics)
             if with_first:
                 found = earliest_times(answers, found)
+                found = {topic: estimated(cluster, topic, each) for topic, each in found.items()}
             return Heard(found, _troubles(answers))
 
     def groups(self) -> Heard[Sequence[str]]:
@@ -162,6 +179,45 @@ class ClusterReader:
             command = command_of(GetConsumerConnections(consumer_group=group))
             self._ask_all(answers, command, take, _OFFLINE)
             return Heard([found[name] for name in sorted(found)], _troubles(answers))
+
+    def shared(self, group: str) -> Heard[SharedGroup | None]:
+        """Return the members that share the queues of a group, from the topic of their records."""
+        try:
+            with self._cluster() as cluster:
+                homes = cluster.route(topic_of(group), fresh=True).writable()
+                if len(homes) != 1:
+                    what = "the broker that keeps the records of its members is away"
+                    return Heard(None, (Trouble(group, what),))
+                records, _ = newest_records(Puller(cluster), homes[0])
+        except TopicNotFoundError:
+            return Heard(None)
+        except RocketPyError as error:
+            return Heard(None, (Trouble(group, f"its members cannot be told: {error}"),))
+        record = records[-1].record if records else NO_RECORD
+        return Heard(shared_of(record, int(time.time() * 1000)))
+
+    def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
+        """Return who is connected to send to the brokers of a topic."""
+        found: set[ConnectedProducer] = set()
+
+        def take(body: Body) -> None:
+            for group, clients in ProducerTable.decode(body).data.items():
+                found.update(
+                    # Java writes an address with a stroke before it.
+                    ConnectedProducer(
+                        group, each.client_id, each.remote_ip.lstrip("/"), each.language
+                    )
+                    for each in clients
+                )
+
+        with self._asking() as (_, answers):
+            command = command_of(GetAllProducers())
+            answers.ask(
+                Asked(broker, command, take, _UNKNOWN_THERE)
+                for broker in topic.brokers
+                if broker in answers.errors
+            )
+            return Heard(sorted(found), _troubles(answers))
 
     # --- messages ---------------------------------------------------------------------------------
 

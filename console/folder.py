@@ -25,20 +25,27 @@ from rocketpy.broker_core.metadata.names import is_notes_group
 from rocketpy.broker_core.metrics.facts import Facts, ScrapeOptions
 from rocketpy.broker_core.metrics.folder_source import FolderSource
 from rocketpy.broker_core.protocol.message_trace import MessageTrace
+from rocketpy.broker_core.rebalance.generation import read_generation
+from rocketpy.broker_core.rebalance.membership import read_members
+from rocketpy.broker_core.rebalance.records import GroupRecord
 from rocketpy.broker_core.storage.store import MessageStore
 from rocketpy.console.answers import (
     ConnectedMember,
+    ConnectedProducer,
     GroupQueueLine,
     Heard,
     MessageFilter,
     PlaceKind,
     QueueLine,
+    QueueSize,
     StoredMessage,
     TopicLine,
     Trouble,
 )
 from rocketpy.console.reader import Ranges
 from rocketpy.console.rows import COLUMNS, messages_of
+from rocketpy.console.sharing import SharedGroup, shared_of
+from rocketpy.console.sizes import size_of_entries
 
 
 class FolderReader:
@@ -55,6 +62,7 @@ class FolderReader:
         self.title = str(path)
         self._path, self._clock = path, SystemClock()
         messages = MessageStore(path, StoreConfig(), clock=self._clock, read_only=True)
+        self._messages = messages
         self._store, self._source = Store(messages), FolderSource(messages)
         self._broker = messages.config.broker_name
 
@@ -107,7 +115,13 @@ class FolderReader:
             end=end,
             first_ms=None if is_empty or not with_first else self._time(topic, queue_id, first),
             last_ms=None if is_empty else self._time(topic, queue_id, end - 1),
+            size=self._size(topic, queue_id, first, end) if with_first else None,
         )
+
+    def _size(self, topic: str, queue_id: int, first: int, end: int) -> QueueSize:
+        if first >= end:
+            return QueueSize(0, False)
+        return size_of_entries(self._messages.queue(topic, queue_id).queue, first, end)
 
     def _time(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
         try:
@@ -156,6 +170,21 @@ class FolderReader:
     def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return None: files do not tell who is connected."""
         del group
+        return Heard(None)
+
+    def shared(self, group: str) -> Heard[SharedGroup | None]:
+        """Return the members that share the queues of a group."""
+        try:
+            record = GroupRecord(
+                read_members(self._path, group), read_generation(self._path, group)
+            )
+        except RocketPyError as error:
+            return Heard(None, (Trouble(group, str(error)),))
+        return Heard(shared_of(record, self._clock.now_ms()))
+
+    def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
+        """Return None: files do not tell who is connected."""
+        del topic
         return Heard(None)
 
     def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Heard[Ranges]:

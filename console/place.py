@@ -43,6 +43,7 @@ from rocketpy.console.findings import disk_used, findings_of
 from rocketpy.console.life import life_of
 from rocketpy.console.newest import newest
 from rocketpy.console.reader import PlaceReader
+from rocketpy.console.senders import senders_of
 from rocketpy.console.watch import PlaceLook, Watch, pending_of
 
 PAGE = 50
@@ -162,12 +163,16 @@ class WatchedPlace:
         """
         line = self._line(name)
         queues = self._reader.queues([line], with_first=True)
-        groups = self._reader.groups_of(name)
+        groups, producers = self._reader.groups_of(name), self._reader.producers(line)
+        senders = senders_of(self._reader, name, queues.value.get(name, ()))
+        told = queues, groups, producers, senders
         return TopicView(
             line=line,
             queues=tuple(queues.value.get(name, ())),
             groups=tuple(groups.value),
-            troubles=self._with_down(*queues.troubles, *groups.troubles),
+            producers=None if producers.value is None else tuple(producers.value),
+            senders=senders.value,
+            troubles=self._with_down(*(trouble for each in told for trouble in each.troubles)),
         )
 
     def topic_names(self) -> list[str]:
@@ -242,13 +247,15 @@ class WatchedPlace:
     def group(self, name: str) -> GroupView:
         """Return a group as it is now; one that nobody knows has no queues."""
         queues, members = self._reader.progress(name), self._reader.members(name)
+        shared = self._reader.shared(name)
         letters = [each for each in self.dead_letter_groups() if each.group == name]
         return GroupView(
             name=name,
             queues=tuple(queues.value),
             members=None if members.value is None else tuple(members.value),
+            shared=shared.value,
             dead_letters=sum(each.messages for each in letters),
-            troubles=self._with_down(*queues.troubles, *members.troubles),
+            troubles=self._with_down(*queues.troubles, *members.troubles, *shared.troubles),
         )
 
     # --- messages ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from rocketpy.broker_core.metrics.facts import Facts
 from rocketpy.broker_core.protocol.message_trace import MessageTrace
 from rocketpy.console.answers import (
     ConnectedMember,
+    ConnectedProducer,
     GroupQueueLine,
     Heard,
     MessageFilter,
@@ -23,6 +24,7 @@ from rocketpy.console.answers import (
     StoredMessage,
     TopicLine,
 )
+from rocketpy.console.sharing import SharedGroup
 
 Ranges = Mapping[MessageQueue, tuple[int, int]]
 
@@ -48,7 +50,9 @@ class PlaceReader(Protocol):
     def queues(
         self, topics: Iterable[TopicLine], *, with_first: bool = False
     ) -> Heard[Mapping[str, Sequence[QueueLine]]]:
-        """Return the queues of topics; `with_first` also when their first messages were stored."""
+        """Return the queues of topics; `with_first` also when their first messages were stored,
+        and how large all are.
+        """
 
     def groups(self) -> Heard[Sequence[str]]:
         """Return the names of all groups that were made, or have read something."""
@@ -61,6 +65,12 @@ class PlaceReader(Protocol):
 
     def members(self, group: str) -> Heard[Sequence[ConnectedMember] | None]:
         """Return who consumes for a group now; None if that cannot be known."""
+
+    def shared(self, group: str) -> Heard[SharedGroup | None]:
+        """Return the members that share the queues of a group; None if it has no such."""
+
+    def producers(self, topic: TopicLine) -> Heard[Sequence[ConnectedProducer] | None]:
+        """Return who is connected to send to the brokers of a topic; None if nobody can be."""
 
     def ranges(self, topic: str, since_ms: int | None, until_ms: int | None) -> Heard[Ranges]:
         """Return the offsets that queues hold, of messages stored between two times."""

@@ -20,11 +20,11 @@ from collections.abc import Callable, Sequence
 from rocketpy.broker_core.client.cluster import Cluster
 from rocketpy.broker_core.client.drafts import MessageDraft
 from rocketpy.broker_core.client.errors import NoBrokerError
+from rocketpy.broker_core.client.member_records import newest_records, records_from
 from rocketpy.broker_core.client.producing import Producer
-from rocketpy.broker_core.client.pulling import Puller, record_batches
+from rocketpy.broker_core.client.pulling import Puller
 from rocketpy.broker_core.client.routes import TopicRoute
 from rocketpy.broker_core.client.topics import create_command
-from rocketpy.broker_core.codec.columns import select
 from rocketpy.broker_core.errors import RebalanceError, RocketPyError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.metadata.permissions import PERM_READ, PERM_WRITE
@@ -33,15 +33,11 @@ from rocketpy.broker_core.protocol.bodies.topics import TopicSettings
 from rocketpy.broker_core.rebalance.record_log import (
     LoggedRecord,
     counting,
-    decode_record,
     encode_record,
-    last_counting,
     topic_of,
 )
 from rocketpy.broker_core.rebalance.records import NO_RECORD, GroupRecord
 
-_COLUMNS = select(["queue_offset", "body"])
-_FIRST_LOOK, _MORE = 16, 8  # records at the end of the queue; how many times as many then
 _SHOWN_WAIT_S = 5.0
 _ROUTE_WAIT_S = 10.0
 _LOOK_S = 0.005
@@ -95,7 +91,7 @@ class GroupLog:
         if not self._counting:
             self._look_back(home)
             return
-        found, end, is_moved = self._from(home, self._next)
+        found, end, is_moved = records_from(self._puller, home, self._next)
         chain = counting(self._counting[-1], found)
         if is_moved or (found and len(chain) == 1):
             # What is known may be lost with the end of a broker's log (G4), or the topic was made
@@ -106,30 +102,7 @@ class GroupLog:
 
     def _look_back(self, home: MessageQueue) -> None:
         """Find the newest record from the end of the queue."""
-        pulled = self._puller.pull(home, 0, most=1)
-        count = _FIRST_LOOK
-        while True:
-            start = max(pulled.end - count, pulled.first)
-            found, self._next, _ = self._from(home, start)
-            self._counting = last_counting(found, has_all=start == pulled.first)
-            if self._counting or start == pulled.first:
-                return
-            count *= _MORE
-
-    def _from(self, home: MessageQueue, start: int) -> tuple[list[LoggedRecord], int, bool]:
-        """Return all records from an offset on, where they end, and whether there is no such."""
-        found: list[LoggedRecord] = []
-        at, is_moved = start, False
-        while True:
-            pulled = self._puller.pull(home, at)
-            is_moved |= pulled.is_moved
-            for rows in record_batches([pulled], _COLUMNS):
-                for row in rows.to_pylist():
-                    if (record := decode_record(row["queue_offset"], row["body"])) is not None:
-                        found.append(record)
-            if pulled.next_offset <= at or not pulled.records:
-                return found, at, is_moved
-            at = pulled.next_offset
+        self._counting, self._next = newest_records(self._puller, home)
 
     def _forget(self) -> None:
         self._home, self._counting = None, []

@@ -36,6 +36,7 @@ from rocketpy.console.audit import AuditError
 from rocketpy.console.changes.letters import LetterName
 from rocketpy.console.findings import replay_command
 from rocketpy.console.place import PAGE, WatchedPlace, cause_of
+from rocketpy.console.spark import SparkWatch
 from rocketpy.console.web import pages, shown
 from rocketpy.console.web.asked import PageAddressError, upto_text
 from rocketpy.console.web.change_pages import CHANGED, CHANGES
@@ -73,17 +74,22 @@ _OF = {"topic": "topics", "group": "groups", "message": "messages", **CHANGED}  
 
 
 def make_app(
-    places: Sequence[WatchedPlace], hosts: Collection[str], desk: Desk | None = None
+    places: Sequence[WatchedPlace],
+    hosts: Collection[str],
+    desk: Desk | None = None,
+    spark: SparkWatch | None = None,
 ) -> Starlette:
     """Return the application that shows some places to who asks for one of some hosts.
 
-    With a `desk` it shows them to who is logged in.
+    With a `desk` it shows them to who is logged in; `spark` is what looks at queries, if any are
+    shown.
     """
-    views = _Views(places, desk)
+    views = _Views(places, desk, spark)
     door = Door(desk, views.login)
     routes: list[BaseRoute] = [
         Route("/", door.behind(views.overview)),
         Route("/metrics", door.behind(views.metrics)),
+        *([] if spark is None else [Route("/spark", door.behind(views.spark))]),
         Route("/{place:int}/export", door.behind(views.export)),
         Route("/{place:int}/{page}", door.behind(views.page)),
         Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
@@ -117,8 +123,10 @@ def make_app(
 class _Views:
     """Answers requests; each runs in a thread of its own."""
 
-    def __init__(self, places: Sequence[WatchedPlace], desk: Desk | None) -> None:
-        self._places, self._desk = places, desk
+    def __init__(
+        self, places: Sequence[WatchedPlace], desk: Desk | None, spark: SparkWatch | None
+    ) -> None:
+        self._places, self._desk, self._spark = places, desk, spark
         self._templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -129,6 +137,7 @@ class _Views:
         for each in (shown.count, shown.rate, shown.moment, shown.exact, shown.age, shown.size):
             self._templates.filters[each.__name__] = each
         self._templates.filters |= {
+            "about": shown.about,
             "permission": shown.permission,
             "preview": shown.preview,
             "cause": cause_of,
@@ -138,6 +147,9 @@ class _Views:
         }
         self._templates.globals |= {
             "curves": shown.curves,
+            "query_curves": shown.query_curves,
+            "has_spark": spark is not None,
+            "place_of": self._place_of,
             "replay_command": replay_command,
             "names": NAMES,
             "page_size": PAGE,
@@ -154,6 +166,19 @@ class _Views:
         """Answer a scrape."""
         text = metrics_text(self._places, request.url.query)
         return Response(text, media_type=CONTENT_TYPE)
+
+    def spark(self, request: Request) -> Response:
+        """Show the queries of Spark."""
+        assert self._spark is not None
+        return self.html(request, "spark.html", {"view": self._spark.view()}, menu="spark")
+
+    def _place_of(self, told: str) -> int | None:
+        """Return the number of the place that a query reads; None if it is not shown here."""
+        for number, place in enumerate(self._places):
+            is_path = place.kind == "folder" and Path(told).is_absolute()
+            if told == place.title or (is_path and Path(told) == Path(place.title).absolute()):
+                return number
+        return None
 
     def page(self, request: Request) -> Response:
         """Show a page of one place."""
@@ -213,6 +238,7 @@ class _Views:
         template: str,
         values: Any,
         status: HTTPStatus = HTTPStatus.OK,
+        menu: str | None = None,
     ) -> Response:
         """Return a page: a template with values, and with what all pages need."""
         number = self._number(request)
@@ -238,7 +264,7 @@ class _Views:
             again=again,
             place_number=number,
             **self._who(request),
-            menu=_OF.get(name, name),
+            menu=_OF.get(name, name) if menu is None else menu,
         )
         # JSON may have halves of characters, which UTF-8 has not.
         return HTMLResponse(text.encode("utf-8", "replace"), status)

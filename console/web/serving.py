@@ -11,6 +11,7 @@ from typing import NamedTuple
 import uvicorn
 
 from rocketpy.console.place import WatchedPlace
+from rocketpy.console.spark import SparkWatch
 from rocketpy.console.web.app import make_app
 from rocketpy.console.web.desk import Desk, LoginSettings
 from rocketpy.console.web.headers import LOOPBACK
@@ -37,16 +38,19 @@ class ConsoleServer:
         host_names: Sequence[str] = (),
         login: LoginSettings | None = None,
         tls: TlsFiles | None = None,
+        spark: SparkWatch | None = None,
     ) -> None:
         """Bind the port; `host_names` are what browsers may call this machine, besides `bind`.
 
-        With `login` pages are for users, with `tls` they are served by TLS.
+        With `login` pages are for users, with `tls` they are served by TLS. `spark` is what looks
+        at queries, if any are shown.
 
         Raises:
             OSError: the port is taken, the address is not of this machine, or a file of TLS cannot
                 be used.
         """
-        self._places, self._audit = places, login.audit if login is not None else None
+        self._places, self._spark = places, spark
+        self._audit = login.audit if login is not None else None
         family = socket.AF_INET6 if ":" in bind else socket.AF_INET
         try:
             self._socket = socket.create_server((bind, port), family=family)
@@ -58,7 +62,7 @@ class ConsoleServer:
         scheme = "http" if tls is None else "https"
         self.address = f"{scheme}://{f'[{bind}]' if ':' in bind else bind}:{self.port}/"
         self.desk = None if login is None else Desk(login, self.port)
-        app = make_app(places, (*LOOPBACK, bind, *host_names), self.desk)
+        app = make_app(places, (*LOOPBACK, bind, *host_names), self.desk, spark)
         config = uvicorn.Config(
             app,
             ssl_certfile=None if tls is None else tls.certificate,
@@ -88,6 +92,8 @@ class ConsoleServer:
         """Do what start() does, without a loop."""
         for place in self._places:
             place.watch.start()
+        if self._spark is not None:
+            self._spark.start()
         self._thread.start()
 
     async def stop(self) -> None:
@@ -100,6 +106,8 @@ class ConsoleServer:
         if self._thread.ident is not None:
             self._thread.join()
         self._socket.close()
+        if self._spark is not None:
+            self._spark.stop()
         for place in self._places:
             place.close()
         if self._audit is not None:

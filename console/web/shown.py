@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from rocketpy.console.answers import LagSample, StoredMessage
+from rocketpy.console.answers import LagSample, QueueSize, StoredMessage
+from rocketpy.console.spark import QuerySample
 
 BodyKind = Literal["json", "text", "hex"]
 UNKNOWN = "\N{EN DASH}"
@@ -70,6 +71,13 @@ def size(size_bytes: int | None) -> str:
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     return f"{size_bytes:,} B" if not unit else f"{value:,.1f} {_UNITS[unit]}"
+
+
+def about(found: QueueSize | None) -> str:
+    """Return the size of messages; an estimate says so."""
+    if found is None:
+        return UNKNOWN
+    return f"about {size(found.size_bytes)}" if found.is_estimate else size(found.size_bytes)
 
 
 def permission(perm: int) -> str:
@@ -185,16 +193,32 @@ def curves(samples: Sequence[LagSample]) -> list[NamedCurve]:
         ("Dead letters", _if_any(_curve([(e.at_ms, e.dead_letters) for e in samples])), count),
         ("Disk used", _curve(full), percent),
     ]
-    return [
-        NamedCurve(name, curve, (text(curve.first), text(curve.last), text(curve.most)))
-        for name, curve, text in found
-        if curve is not None
+    return _named(found)
+
+
+def query_curves(samples: Sequence[QuerySample]) -> list[NamedCurve]:
+    """Return the last hour of a query."""
+    behind = [(each.at_ms, each.lag) for each in samples if each.lag is not None]
+    found = [
+        ("Messages behind", _curve(behind), count),
+        ("Rows worked on", _curve([(e.at_ms, e.rows_per_s) for e in samples]), _per_second),
     ]
+    return _named(found)
 
 
 def percent(share: float | None) -> str:
     """Return a share as a percentage."""
     return UNKNOWN if share is None else f"{share:.0%}"
+
+
+def _named(
+    found: Sequence[tuple[str, Curve | None, Callable[[float], str]]],
+) -> list[NamedCurve]:
+    return [
+        NamedCurve(name, curve, (text(curve.first), text(curve.last), text(curve.most)))
+        for name, curve, text in found
+        if curve is not None
+    ]
 
 
 def _per_second(number: float) -> str:

@@ -12,6 +12,8 @@ from rocketpy.broker_core.cli.options import AsJson, option
 from rocketpy.broker_core.cli.place import Place
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rocketpy.console.answers import PlaceOverview
     from rocketpy.console.place import WatchedPlace
     from rocketpy.console.web.desk import LoginSettings
@@ -28,6 +30,7 @@ with --users who logs in. It changes nothing, unless --allow-changes lets users 
   rocketpy console shop-store
   rocketpy console shop-store rocketmq://127.0.0.1:9876 --port 0
   rocketpy console shop-store --users users.json --allow-changes
+  rocketpy console shop-store --spark http://127.0.0.1:9400/metrics
   rocketpy console shop-store --once      prints the overview, and ends
 
 [bold]Exit codes[/bold]: 0 all is well, 2 it could not be served, 130 ended by Ctrl-C."""
@@ -52,6 +55,10 @@ def console(
     host_name: Annotated[
         list[str] | None,
         option("NAME", "What browsers may call this machine as well; * is anything."),
+    ] = None,
+    spark: Annotated[
+        list[str] | None,
+        option("URL", "Show the queries that rocketpy.Metrics tells there as well."),
     ] = None,
     users: Annotated[
         Path | None,
@@ -85,7 +92,7 @@ def console(
     tls = _tls(certificate, private_key)
     asked.check(bind, is_tls=tls is not None)
     reached = {"port": port, "bind": bind, "host_names": host_name or ()}
-    return _serve(places, asked, tls, reached, as_json=as_json)
+    return _serve(places, asked, tls, reached, listeners=spark or (), as_json=as_json)
 
 
 class LoginAsked(NamedTuple):
@@ -179,17 +186,20 @@ def _serve(
     tls: TlsFiles | None,
     reached: dict[str, Any],
     *,
+    listeners: Sequence[str],
     as_json: bool,
 ) -> None:
     from rocketpy.broker_core.cli.terminal import print_json
     from rocketpy.broker_core.net.running import run
+    from rocketpy.console.spark import SparkWatch
     from rocketpy.console.web.serving import ConsoleServer
 
+    spark = SparkWatch(listeners) if listeners else None
     login = asked.settings(is_tls=tls is not None)
     trails = None if login is None else login.audit.path.with_suffix(".replays")
     watched = _watched(places, trails)
     try:
-        server = ConsoleServer(watched, **reached, login=login, tls=tls)
+        server = ConsoleServer(watched, **reached, login=login, tls=tls, spark=spark)
     except BaseException:
         for each in watched:
             each.close()

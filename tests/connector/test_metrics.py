@@ -12,18 +12,23 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 from tests.connector.streams import AVAILABLE_NOW, Stream, send
+from tests.console.serving import ask
 
 import rocketpy
 from rocketpy.broker_core.metrics.writing import block
-from rocketpy.connector.lag import Reading
+from rocketpy.connector.lag import QueryReading
 from rocketpy.connector.metrics import METRICS, _Query
+from rocketpy.console.folder import FolderReader
+from rocketpy.console.place import WatchedPlace
+from rocketpy.console.spark import SparkWatch
+from rocketpy.console.web.serving import ConsoleServer
 
 MakeStream = Callable[..., Stream]
 EVERYTHING = _Query(
     *('a "query"', "id", "run"),
     lag={"orders": 1},
     last_batch_s=1.0,
-    reads=(Reading("shop-store", "orders", "billing", ""),),
+    reads=(QueryReading("shop-store", "orders", "billing", ""),),
 )
 
 
@@ -91,6 +96,29 @@ def test_a_query_tells_what_it_reads_for_which_group_as_which_member(
     assert failed.value == 0
     (batch,) = families["rocketpy_last_batch_timestamp_seconds"].samples
     assert 0 <= time.time() - batch.value < 600
+
+
+def test_the_console_shows_a_query_with_links_to_its_topic_and_its_group(
+    stream: MakeStream, store: rocketpy.Store, metrics: rocketpy.Metrics
+) -> None:
+    send(store, *"abcde")
+    made = stream(topic="orders", startingOffsets="earliest", consumerGroup="billing")
+    query = made.start(AVAILABLE_NOW)
+    query.awaitTermination()
+    until(metrics, f'rocketpy_query_active{{query="{query.id}"}}', 0)
+    with metrics.serve() as address:
+        watch = SparkWatch([address])
+        watch.look()
+    (shown,) = [each.line for each in watch.view().queries if each.line.name == str(query.id)]
+    assert (shown.state, shown.behind, shown.rows, shown.batches) == ("ended", 0, 5, 1)
+    server = ConsoleServer([WatchedPlace(FolderReader(store.path))], port=0, spark=watch)
+    server.serve()
+    try:
+        page = ask(server, "/spark").text
+    finally:
+        server.close()
+    for part in (str(query.id), '/0/topic?name=orders">', '/0/group?name=billing">'):
+        assert part in page
 
 
 def until(metrics: rocketpy.Metrics, sample: str, value: float) -> dict[str, float]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from rocketpy.console.place import WatchedPlace
+from rocketpy.console.spark import SparkWatch
 from rocketpy.console.web.desk import LoginSettings
 from rocketpy.console.web.serving import ConsoleServer, TlsFiles
 
@@ -22,10 +23,13 @@ class Answered(NamedTuple):
 
 @contextmanager
 def serving(
-    *places: WatchedPlace, login: LoginSettings | None = None, tls: TlsFiles | None = None
+    *places: WatchedPlace,
+    login: LoginSettings | None = None,
+    tls: TlsFiles | None = None,
+    spark: SparkWatch | None = None,
 ) -> Iterator[ConsoleServer]:
     """Have a console that serves places, which are closed at its end."""
-    server = ConsoleServer(places, port=0, login=login, tls=tls)
+    server = ConsoleServer(places, port=0, login=login, tls=tls, spark=spark)
     server.serve()
     try:
         yield server

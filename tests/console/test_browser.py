@@ -12,8 +12,11 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from tests.connector.cluster.places import FolderPlace
 from tests.console.browser import NARROW, WIDE, chromium, resize, use_theme
+from tests.console.listener import listener, queries
 from tests.console.serving import serving
 from tests.console.shop import SCRIPT, fill, shop, until, watched
+
+from rocketpy.console.spark import SparkWatch
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +29,8 @@ PAGES = {
     "messages": "0/messages?topic=orders",
     "message": "0/message?topic=orders&broker=rocketpy&queue=0&offset=9",
     "dead letters": "0/dead-letters?group=billing",
+    "members": "0/group?name=sharers",
+    "queries": "spark",
     "error": "0/topic?name=orderz",
 }
 FITS = "return document.documentElement.scrollWidth <= innerWidth"
@@ -59,10 +64,14 @@ def looking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looking]:
     place = FolderPlace(folder / "store")
     with place.store:
         fill(place)
+        place.store.join("sharers", "one", "orders")
+        place.store.rebalance("sharers")
+        place.store.follow("sharers", "one")
     with (
         shop("ours", folder) as cluster,
         chromium(folder / "profile") as browser,
-        serving(watched(place), watched(cluster)) as server,
+        listener(queries(str(place.store.path))) as told,
+        serving(watched(place), watched(cluster), spark=SparkWatch([told])) as server,
     ):
         yield Looking(browser, server.address)
 
@@ -112,6 +121,17 @@ def test_a_script_in_a_message_is_text_and_does_not_run(looking: Looking) -> Non
     looking.open(PAGES["message"])
     script(looking, "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=a()>')")
     until(lambda: any("Content Security Policy" in each for each in looking.errors()))
+
+
+def test_queries_of_spark_lead_to_their_groups(looking: Looking) -> None:
+    def is_told() -> bool:
+        looking.open("spark")
+        return "billing-1" in looking.find("main")
+
+    until(is_told)
+    looking.browser.find_element(By.LINK_TEXT, "billing").click()
+    until(lambda: "0/group?name=billing" in looking.browser.current_url)
+    assert looking.find("h1").endswith("billing")
 
 
 def test_the_theme_changes_and_stays(looking: Looking) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shlex
+import time
 from dataclasses import replace
 
 import pytest
 from tests.connector.cluster.places import ClusterPlace, Place
 from tests.console.shop import CAUSES, DELAYED, NASTY, PAID, READ, SCRIPT, UNPAID, until
 
+import rocketpy
 from rocketpy.broker_core.errors import MessageNotFoundError, TopicNotFoundError
 from rocketpy.broker_core.message_queue import MessageQueue
-from rocketpy.console.answers import EVERY_MESSAGE, MessageFilter, MessageQuestion, StoredMessage
+from rocketpy.console.answers import (
+    EVERY_MESSAGE,
+    MessageFilter,
+    MessageQuestion,
+    QueueSize,
+    StoredMessage,
+)
 from rocketpy.console.place import ListQuestion, WatchedPlace, cause_of
 
 ALL = PAID + UNPAID + 2
@@ -72,6 +80,31 @@ def test_a_topic_has_its_queues_with_times_and_its_groups(place: WatchedPlace) -
     assert [(each.first_ms, each.last_ms) for each in place.topic("empty").queues] == [(None, None)]
     with pytest.raises(TopicNotFoundError):
         place.topic("orderz")
+
+
+def test_a_topic_has_its_size_and_who_sends(place: WatchedPlace) -> None:
+    found, is_folder = place.topic("orders"), place.kind == "folder"
+    assert found.size is not None
+    assert found.size.is_estimate != is_folder
+    assert 100 * ALL < found.size.size_bytes < 1000 * ALL
+    assert all(each.size is not None for each in found.queues)
+    assert place.topic("empty").size == QueueSize(0, False)
+    assert [each.host for each in found.senders] == ["127.0.0.1"]
+    assert found.senders[0].messages == 8  # four of each queue
+    assert abs(found.senders[0].last_ms - time.time() * 1000) < 3_600_000
+    assert place.topic("empty").senders == ()
+    assert (found.producers is None) == is_folder
+
+
+def test_a_producer_that_is_connected_is_named(place: WatchedPlace, filled: Place) -> None:
+    if not isinstance(filled, ClusterPlace):
+        pytest.skip("nobody is connected to a folder")
+    with rocketpy.connect(filled.options["namesrvAddr"]) as mq:
+        mq.send("empty", "x")
+        until(lambda: place.topic("empty").producers)
+        (producer,) = place.topic("empty").producers or ()
+        assert (producer.language, producer.address.partition(":")[0]) == ("PYTHON", "127.0.0.1")
+    until(lambda: not place.topic("empty").producers)
 
 
 def test_a_group_has_its_lag_in_messages_and_time(place: WatchedPlace) -> None:

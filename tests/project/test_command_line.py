@@ -61,8 +61,8 @@ KEYS = {
     "group reset": "queue_id before after",
     "metrics": "name labels value",
     "doctor": "check verdict what remedy",
-    "console": "title kind looked_ms findings brokers topics groups lag age_ms dead_letters "
-    "size_bytes",
+    "console": "title kind looked_ms findings pending brokers topics groups lag age_ms "
+    "dead_letters size_bytes",
     "console-user": "user role done",
 }
 
