@@ -88,9 +88,7 @@ def test_topics_messages_groups_and_dead_letters_are_changed(
     copies = [each for each in newest if "ROCKETPY_REPLAY_RUN" in each.properties]
     assert {each.uniq_key for each in copies} == {each.uniq_key for each in letters}
 
-    # Apache's broker deletes none while it has no timer wheel, as here; it is told in its words.
+    # Without a timer wheel, as here, Apache's broker fails at this: it is told in its words.
     (refused,) = changer.delete_topic("paid")
     assert (refused.where, refused.is_done) == (broker, False)
     assert "getTimerMessageStore" in refused.what
-    place.was_changed()
-    assert "paid" in place.topic_names()  # its route is kept

@@ -25,6 +25,7 @@ from tests.console.visiting import (
 
 from rocketpy.broker_core.net.self_signed import self_signed
 from rocketpy.console.accounts import Accounts, put_account, remove_account
+from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.web.app import make_app
 from rocketpy.console.web.desk import Desk, page_after
@@ -54,8 +55,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(store: Path) -> WatchedPlace:
-    from rocketpy.console.folder import FolderReader
-
     return WatchedPlace(FolderReader(store))
 
 
@@ -336,8 +335,6 @@ def test_without_users_nothing_is_posted_and_with_them_little(
     with serving(place) as server:
         assert Visitor(server).log_in("anna").status == 405
         assert Visitor(server).get("/login").status == 404
-    from rocketpy.console.folder import FolderReader
-
     again = WatchedPlace(FolderReader(Path(place.title)))
     with visiting(tmp_path, again, allows_changes=False) as visitors:
         for name in ROLES:

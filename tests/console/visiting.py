@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import re
@@ -111,14 +112,8 @@ def hidden_fields(text: str) -> dict[str, list[str]]:
         name = re.search(r'name="([^"]*)"', tag)
         value = re.search(r'value="([^"]*)"', tag)
         assert name is not None
-        found.setdefault(name[1], []).append(_unescaped(value[1] if value else ""))
+        found.setdefault(name[1], []).append(html.unescape(value[1] if value else ""))
     return found
-
-
-def _unescaped(text: str) -> str:
-    import html
-
-    return html.unescape(text)
 
 
 def users(folder: Path) -> Path:
