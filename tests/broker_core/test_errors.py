@@ -28,6 +28,7 @@ SAMPLES: dict[str, Any] = {
     "at": 88,
     "reason": "it is odd",
     "remedy": "look at it",
+    "module": "opentelemetry",
     "name": "orders",
     "known": ["order", "payments"],
     "topic": "orders",

@@ -45,7 +45,7 @@ class Telemetry:
         self, topic: str, drafts: Sequence[MessageDraft]
     ) -> Iterator[tuple[Span, list[MessageDraft]]]:
         """Give the span of a send, and the messages with its context."""
-        shown = self._names.show(topic) if isinstance(topic, str) else repr(topic)
+        shown = self._names.show(str(topic))  # what is no name is refused by who sends it
         attributes = self._attributes("send", shown, self._group)
         if len(drafts) == 1:
             attributes |= _about(drafts[0].tags, drafts[0].keys)

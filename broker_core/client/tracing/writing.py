@@ -24,6 +24,7 @@ from rocketpy.broker_core.client.sending.producer import AsyncProducer, Producer
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.errors import RocketPyError, TopicNotFoundError
 from rocketpy.broker_core.message import KEY_SEPARATOR
+from rocketpy.broker_core.metadata.names import GROUP_NAME_LIMIT
 from rocketpy.broker_core.net.errors import ServerUnreachableError
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,8 @@ class TraceWriter:
     def __init__(self, session: Session, topic: str, group: str) -> None:
         """Send nothing yet; `group` is that of the client's own producer."""
         self._session, self.topic = session, topic
-        self._settings = ProducerSettings(group=GROUP_PREFIX + group, most_in_flight=4_096)
+        own = (GROUP_PREFIX + group)[:GROUP_NAME_LIMIT]
+        self._settings = ProducerSettings(group=own)
         self._producer: AsyncProducer | None = None
         self._waiting: deque[_Trace] = deque()
         self._waiting_size = self._unsent = self._written = self._dropped = 0
@@ -138,6 +140,8 @@ class TraceWriter:
                 return
 
     def _note_missing(self) -> None:
+        if self._is_closing:
+            self._emptied.set()  # as far as it will be
         if not self._is_missing:
             self._is_missing = True
             log.warning(

@@ -46,8 +46,9 @@ def mq(fresh: LocalBroker, spans: Spans) -> Iterator[rocketpy.BlockingClient]:
 
 
 def context_of(span: ReadableSpan) -> trace.SpanContext:
-    assert span.context is not None
-    return span.context
+    found: trace.SpanContext | None = span.context
+    assert found is not None
+    return found
 
 
 def got_by(client: rocketpy.BlockingClient, count: int = 1) -> list[ReceivedMessage]:

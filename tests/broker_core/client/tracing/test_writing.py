@@ -96,6 +96,15 @@ def test_a_topic_that_is_missing_is_told_once_and_holds_up_nothing(
     assert told[1] == "3 traces were dropped: the client was closed"
 
 
+def test_closing_at_once_does_not_wait_for_a_topic_that_is_missing() -> None:
+    with local_broker(topics=["orders"]) as broker:
+        mq = rocketpy.connect(broker.namesrv_addr, trace=True)
+        mq.send("orders", b"x")
+        began_s = time.monotonic()
+        mq.close()
+        assert time.monotonic() - began_s < 3
+
+
 def test_a_forked_child_traces_for_itself(mq: rocketpy.BlockingClient, traced: Traced) -> None:
     ours = mq.send("orders", b"parent")
     read_end, write_end = os.pipe()
