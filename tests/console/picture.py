@@ -26,7 +26,7 @@ from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.watch import Watch
 
-SIZE = 960, 610
+SIZE = 960, 660
 SECONDS, LOOKS_EVERY_S = 12, 0.25
 CAUSES = ("no price", "no price", "unknown customer")
 
