@@ -70,7 +70,9 @@ def test_members_have_their_lease_their_generation_and_their_queues(
     assert one.holds == (MemberQueues("orders", "rocketpy", (0, 1, 2)),)
     assert [each.name for each in shared.members if not each.is_alive] == ["two"]
     assert "orders</a> on rocketpy: 0, 1, 2" in page
+    assert found.member_count == 1
     assert nobody.shared is None
+    assert nobody.member_count == (None if kind == "folder" else 0)
 
 
 def test_damaged_records_are_told_beside_the_rest(tmp_path: Path) -> None:
