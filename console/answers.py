@@ -191,6 +191,14 @@ class GroupView:
     troubles: tuple[Trouble, ...]
 
     @property
+    def member_count(self) -> int | None:
+        """How many are connected or share its queues; None if nobody can tell of either."""
+        sharing = 0 if self.shared is None else sum(each.is_alive for each in self.shared.members)
+        if self.members is None:
+            return sharing or None
+        return len(self.members) + sharing
+
+    @property
     def lag(self) -> int:
         """How many messages it has not read."""
         return sum(each.lag for each in self.queues)

@@ -9,7 +9,7 @@ from rocketpy.broker_core.message_queue import MessageQueue
 from rocketpy.broker_core.rebalance.records import GroupRecord
 
 
-class HeldQueues(NamedTuple):
+class MemberQueues(NamedTuple):
     """Queues of a topic on a broker."""
 
     topic: str
@@ -24,7 +24,7 @@ class SharingMember(NamedTuple):
     until_ms: int  # when its lease is over
     is_alive: bool  # by this machine's clock
     acknowledged: int  # the newest generation that it has followed
-    holds: tuple[HeldQueues, ...]
+    holds: tuple[MemberQueues, ...]
 
 
 class SharedGroup(NamedTuple):
@@ -54,8 +54,8 @@ def shared_of(record: GroupRecord, now_ms: int) -> SharedGroup | None:
     return SharedGroup(members, made.number, made.strategy, made.made_ms, made.made_by, made.reason)
 
 
-def _held(queues: Iterable[MessageQueue]) -> tuple[HeldQueues, ...]:
+def _held(queues: Iterable[MessageQueue]) -> tuple[MemberQueues, ...]:
     found: dict[tuple[str, str], list[int]] = {}
     for queue in sorted(queues):
         found.setdefault((queue.topic, queue.broker), []).append(queue.queue_id)
-    return tuple(HeldQueues(*key, tuple(numbers)) for key, numbers in found.items())
+    return tuple(MemberQueues(*key, tuple(numbers)) for key, numbers in found.items())

@@ -3,15 +3,18 @@
 A till, a process of its own, sends orders to a topic. One streaming query reads them by consumer
 group, looks the customers up and writes bills to another topic, exactly once; a second one lands
 the bills in a Delta table. At the end every order has one bill, and a plot shows how the lag fell.
-No server runs: the store is a folder.
+No server runs: the store is a folder. It is left, for the console to look into.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import random
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -30,6 +33,7 @@ from matplotlib import pyplot
 
 FOLDER = Path("rocketpy-demo")
 STORE = str(FOLDER / "store")
+PORT = 9800  # of the console
 BACKLOG, LIVE, PER_SECOND = 100_000, 20_000, 1_000
 COUNTRIES = ("France", "Japan", "Kenya", "Peru")
 console = Console()
@@ -169,7 +173,19 @@ def main() -> None:
     spark.stop()
     plot(seen, FOLDER / "lag.png")
     console.print(f"the store is sound; the lag over time is drawn in {FOLDER / 'lag.png'}")
-    console.print(f"to look into it with a browser: rocketpy console {STORE}")
+    look(Path(STORE))
+
+
+def look(store: Path) -> None:
+    """Serve the console until Ctrl-C if somebody is at a terminal; else say how to have it."""
+    words = ["console", str(store), "--port", str(PORT)]
+    if not sys.stdout.isatty():
+        command = f"rocketpy {' '.join(words)}"
+        console.print(f"to look into it at http://127.0.0.1:{PORT}/: {command}", soft_wrap=True)
+        return
+    console.print("to look into it with a browser until Ctrl-C:")
+    with contextlib.suppress(KeyboardInterrupt):
+        subprocess.run([Path(sys.executable).with_name("rocketpy"), *words], check=False)
 
 
 if __name__ == "__main__":

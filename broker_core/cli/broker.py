@@ -30,6 +30,10 @@ def broker(
         int | None,
         option("PORT", "Serve metrics on this port of 127.0.0.1; 0 is any free one.", least=0),
     ] = None,
+    console: Annotated[
+        int | None,
+        option("PORT", "Serve the console on this port of 127.0.0.1; 0 is any free one.", least=0),
+    ] = None,
     test: Annotated[
         bool,
         typer.Option(
@@ -55,7 +59,13 @@ def broker(
     }
     options = {each: str(value) for each, value in given.items() if value is not None}
     properties = {**_read(config), **options}
+    if console is not None:
+        from rocketpy.broker_core.cli.console_beside import require_console
+
+        require_console()
     if test:
+        if console is not None:
+            raise typer.BadParameter("--test has no console: run rocketpy console beside it")
         if print_config:
             raise typer.BadParameter("--test starts something; leave out --print-config")
         return _run_test(properties, as_json=as_json)
@@ -68,7 +78,7 @@ def broker(
         else:
             typer.echo(java_properties.format(settings.properties()), nl=False)
         return None
-    return _run(settings, config, as_json=as_json)
+    return _run(settings, config, console=console, as_json=as_json)
 
 
 def _read(config: Path | None) -> dict[str, str]:
@@ -96,10 +106,13 @@ def _settings(properties: Mapping[str, str]) -> BrokerSettings:
     return settings
 
 
-def _run(settings: BrokerSettings, config: Path | None, *, as_json: bool) -> None:
+def _run(
+    settings: BrokerSettings, config: Path | None, *, console: int | None, as_json: bool
+) -> None:
     import pyarrow
 
     from rocketpy.broker_core.broker.broker import Broker
+    from rocketpy.broker_core.cli.console_beside import ConsoleBeside
     from rocketpy.broker_core.metrics.measured import Measured, metrics_of_broker
     from rocketpy.broker_core.net.running import run
 
@@ -121,9 +134,14 @@ def _run(settings: BrokerSettings, config: Path | None, *, as_json: bool) -> Non
             "namesrv_addr": servers,
             "store": str(server.store.root),
         }
-        _tell(line, facts, metrics.address if metrics else None, as_json=as_json)
+        served = {"metrics": metrics.address if metrics else None, "console": beside.address}
+        _tell(line, facts, served, as_json=as_json)
 
-    run(Measured(server, metrics), tell)
+    places = [settings.store_path_root_dir]
+    if settings.namesrv_addr:
+        places.append(f"rocketmq://{settings.namesrv_addr}")
+    beside = ConsoleBeside(Measured(server, metrics), places, console)
+    run(beside, tell)
 
 
 def _run_test(properties: Mapping[str, str], *, as_json: bool) -> None:
@@ -142,16 +160,25 @@ def _run_test(properties: Mapping[str, str], *, as_json: bool) -> None:
                 "address": member.address,
                 "store": str(member.store_path),
             }
-            _tell(cluster.namesrv_addr, facts, member.metrics_address, as_json=as_json)
+            _tell(
+                cluster.namesrv_addr,
+                facts,
+                {"metrics": member.metrics_address},
+                as_json=as_json,
+            )
 
         run(cluster, tell)
 
 
-def _tell(line: str, facts: Mapping[str, str], metrics: str | None, *, as_json: bool) -> None:
+def _tell(
+    line: str, facts: Mapping[str, str], served: Mapping[str, str | None], *, as_json: bool
+) -> None:
+    """Say that it serves, and what is at which address besides."""
     from rocketpy.broker_core.cli.terminal import print_json
 
+    more = {what: address for what, address in served.items() if address}
     if as_json:
-        print_json({**facts, "metrics": metrics} if metrics else facts)
+        print_json({**facts, **more})
     else:
-        typer.echo(f"{line}\nmetrics at {metrics}" if metrics else line)
+        typer.echo("\n".join([line, *(f"{what} at {address}" for what, address in more.items())]))
     typer.get_text_stream("stdout").flush()

@@ -26,7 +26,7 @@ from rocketpy.console.folder import FolderReader
 from rocketpy.console.place import WatchedPlace
 from rocketpy.console.watch import Watch
 
-SIZE = 960, 610
+SIZE = 960, 720
 SECONDS, LOOKS_EVERY_S = 12, 0.25
 CAUSES = ("no price", "no price", "unknown customer")
 
@@ -38,11 +38,17 @@ class Unchecked(FolderReader):
         return ()
 
 
+def prepare(path: Path) -> None:
+    """Have a group that has read all."""
+    with rocketpy.open(path) as store:
+        ends = {queue_id: end for queue_id, (_, end) in store.queues("orders").items()}
+        store.commit("shipping", "orders", ends)
+
+
 def sell(path: Path) -> None:
     """Send orders for some seconds, by turns faster and slower, and read them a little later."""
     with rocketpy.open(path) as store:
         ends = {queue_id: end for queue_id, (_, end) in store.queues("orders").items()}
-        store.commit("shipping", "orders", ends)
         for cause in CAUSES:
             receipt = store.send("orders", '{"order": 0}', keys="order-0")
             store.send_back(receipt, group="shipping", delay_level=-1, cause=cause)
@@ -59,6 +65,7 @@ def draw(store: Path, picture: Path) -> None:
         os.chdir(folder)
         path = Path("rocketpy-demo/store")
         shutil.copytree(store, path)
+        prepare(path)
         reader = Unchecked(path)
         place = WatchedPlace(reader)
         place.watch = Watch(reader, every_s=LOOKS_EVERY_S, rest=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import staleness_of
@@ -75,10 +76,19 @@ def give(looking: Looking, name: str, value: str) -> None:
         field.send_keys(value)
 
 
+def clicked(looking: Looking, path: str) -> bool:
+    """Click on what a path leads to; false if the page replaced it by itself just then."""
+    try:
+        looking.browser.find_element(By.XPATH, path).click()
+    except StaleElementReferenceException:
+        return False
+    return True
+
+
 def press(looking: Looking, text: str) -> None:
     is_gone = staleness_of(looking.browser.find_element(By.TAG_NAME, "html"))
     path = f"//main//*[(self::a or self::button) and normalize-space()='{text}']"
-    looking.browser.find_element(By.XPATH, path).click()
+    until(lambda: clicked(looking, path))
     until(lambda: is_gone(looking.browser))
     until(lambda: script(looking, "return document.readyState") == "complete")
 

@@ -16,7 +16,7 @@ from rocketpy.broker_core.rebalance.generation import read_generation
 from rocketpy.broker_core.rebalance.membership import read_members
 from rocketpy.broker_core.rebalance.records import GroupRecord
 from rocketpy.connector.cluster.group_log import GroupLog
-from rocketpy.console.sharing import HeldQueues
+from rocketpy.console.sharing import MemberQueues
 
 
 def share(store: rocketpy.Store) -> GroupRecord:
@@ -67,10 +67,12 @@ def test_members_have_their_lease_their_generation_and_their_queues(
     one = next(each for each in shared.members if each.name == "one")
     assert one.is_alive
     assert one.acknowledged == 1
-    assert one.holds == (HeldQueues("orders", "rocketpy", (0, 1, 2)),)
+    assert one.holds == (MemberQueues("orders", "rocketpy", (0, 1, 2)),)
     assert [each.name for each in shared.members if not each.is_alive] == ["two"]
     assert "orders</a> on rocketpy: 0, 1, 2" in page
+    assert found.member_count == 1
     assert nobody.shared is None
+    assert nobody.member_count == (None if kind == "folder" else 0)
 
 
 def test_damaged_records_are_told_beside_the_rest(tmp_path: Path) -> None:
