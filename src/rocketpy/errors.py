@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from rocketpy.connector.topics import BrokersUnreachableError, UnreachableError
     from rocketpy.console.accounts import AccountsError
     from rocketpy.console.audit import AuditError
+    from rocketpy.console.spark import ListenerAddressError
     from rocketpy.spark_jobs.analytics.arguments import ArgumentError
     from rocketpy.spark_jobs.analytics.drawing import PlotError
     from rocketpy.spark_jobs.job_errors import JobRefusedError
@@ -134,6 +135,7 @@ __all__ = [
     "KeyValueFileError",
     "LeaseHeldError",
     "LeaseLostError",
+    "ListenerAddressError",
     "MemberNameError",
     "MemberNotFoundError",
     "MemberReplacedError",
@@ -233,6 +235,7 @@ _HOMES = {
     "QueueNotHeldError": "rocketpy.broker_core.client.consuming.errors",
     "DataLossError": "rocketpy.connector.data_loss",
     "JobRefusedError": "rocketpy.spark_jobs.job_errors",
+    "ListenerAddressError": "rocketpy.console.spark",
     "OffsetFormatError": "rocketpy.connector.offsets",
     "OptionError": "rocketpy.connector.options",
     "OutputModeError": "rocketpy.connector.sink",
