@@ -34,6 +34,7 @@ A cluster of RocketMQ, Apache's or ours, is reached through its name servers:
     backfill, restore, send_back                jobs: into Delta and back; rows that failed
     analytics                                   what a store tells, as DataFrames
     messages_behind, LagListener, Metrics       how far queries are behind
+    BatchSpans                                  spans of OpenTelemetry for micro-batches
     errors                                      every error; all are errors.RocketPyError
 
 Everything else is reached through `rocketpy.broker_core`, `rocketpy.connector` and
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.embedded import Store, open
     from rocketpy.broker_core.local import local_broker
     from rocketpy.broker_core.net.client_tls import ClientTls
+    from rocketpy.connector.batch_spans import BatchSpans
     from rocketpy.connector.failed_rows import send_back
     from rocketpy.connector.lag import LagListener, messages_behind
     from rocketpy.connector.metrics import Metrics
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchSpans",
     "BlockingClient",
     "BufferLimits",
     "ClientTls",
@@ -100,6 +103,7 @@ __all__ = [
 # Imported when first asked for: the command line and Spark's look for data sources import this
 # module, and pyarrow takes a third of a second.
 _HOMES = {
+    "BatchSpans": "rocketpy.connector.batch_spans",
     "BufferLimits": "rocketpy.broker_core.client.consuming.process_queue",
     "BlockingClient": "rocketpy.broker_core.client.faces.blocking",
     "ClientTls": "rocketpy.broker_core.net.client_tls",

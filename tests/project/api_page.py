@@ -112,7 +112,7 @@ def _sections() -> Iterator[str]:
     ):
         yield _entry(kind.__name__, kind)
     yield "## Listeners\n"
-    for listener in (rocketpy.LagListener, rocketpy.Metrics):
+    for listener in (rocketpy.LagListener, rocketpy.Metrics, rocketpy.BatchSpans):
         yield _entry(f"rocketpy.{listener.__name__}", listener)
     yield "`rocketpy.analytics` is a module: see [analytics](analytics.md)."
 
