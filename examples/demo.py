@@ -13,7 +13,6 @@ import json
 import multiprocessing
 import random
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -33,7 +32,6 @@ from matplotlib import pyplot
 
 FOLDER = Path("rocketpy-demo")
 STORE = str(FOLDER / "store")
-PORT = 9800  # of the console
 BACKLOG, LIVE, PER_SECOND = 100_000, 20_000, 1_000
 COUNTRIES = ("France", "Japan", "Kenya", "Peru")
 console = Console()
@@ -173,19 +171,16 @@ def main() -> None:
     spark.stop()
     plot(seen, FOLDER / "lag.png")
     console.print(f"the store is sound; the lag over time is drawn in {FOLDER / 'lag.png'}")
-    look(Path(STORE))
+    tell_of_console(Path(STORE))
 
 
-def look(store: Path) -> None:
-    """Serve the console until Ctrl-C if somebody is at a terminal; else say how to have it."""
-    words = ["console", str(store), "--port", str(PORT)]
-    if not sys.stdout.isatty():
-        command = f"rocketpy {' '.join(words)}"
-        console.print(f"to look into it at http://127.0.0.1:{PORT}/: {command}", soft_wrap=True)
-        return
-    console.print("to look into it with a browser until Ctrl-C:")
-    with contextlib.suppress(KeyboardInterrupt):
-        subprocess.run([Path(sys.executable).with_name("rocketpy"), *words], check=False)
+def tell_of_console(store: Path) -> None:
+    """Say where the console shows the store, and how to start it."""
+    command = Path(sys.executable).with_name("rocketpy")
+    with contextlib.suppress(ValueError):
+        command = command.relative_to(Path.cwd())
+    console.print("to look into it with a browser, at http://127.0.0.1:9800/:")
+    console.print(f"  {command} console {store}", soft_wrap=True, highlight=False)
 
 
 if __name__ == "__main__":
