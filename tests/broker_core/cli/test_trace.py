@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_who_sent_it_and_who_got_it_are_tables(place: tuple[Path, str]) -> None:
     path, key = place
-    ended = CliRunner().invoke(app, ["trace", str(path), key])
+    ended = CliRunner().invoke(app, ["trace", str(path), key], env={"COLUMNS": "200"})
     assert ended.exit_code == 0, ended.output
     sent, given = ended.output.split("transaction: COMMIT_MESSAGE")
     assert "billing" in sent
