@@ -20,7 +20,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from rocketpy.broker_core.client.errors import TelemetryMissingError
+from rocketpy.broker_core.telemetry_missing import TelemetryMissingError
 from rocketpy.connector.lag import readings
 
 if TYPE_CHECKING:

@@ -187,17 +187,6 @@ def _meaning(code: int) -> _Meaning:
     return _MEANINGS.get(code, _DEFAULT)
 
 
-class TelemetryMissingError(RocketPyError):
-    """Is raised when a client is to tell spans, and OpenTelemetry is not installed."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__(module)
-        self.module = module
-
-    def __str__(self) -> str:
-        return f"telemetry needs {self.module}: pip install 'rocketpy-spark[otel]'"
-
-
 def good(answer: RemotingCommand, server: str) -> RemotingCommand:
     """Return an answer of a server.
 

@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         PermissionRefusedError,
         ServerBusyError,
         ServerRefusedError,
-        TelemetryMissingError,
     )
     from rocketpy.broker_core.client.groups import GroupOnlineError
     from rocketpy.broker_core.config import ConfigError
@@ -84,6 +83,7 @@ if TYPE_CHECKING:
     from rocketpy.broker_core.storage.identity import OtherStoreError
     from rocketpy.broker_core.storage.repair.runs import RepairTargetError
     from rocketpy.broker_core.store_path import StorePathError
+    from rocketpy.broker_core.telemetry_missing import TelemetryMissingError
     from rocketpy.connector.cluster.staged_writing import OtherBrokersError
     from rocketpy.connector.consumer_watch import GroupConsumedError
     from rocketpy.connector.data_loss import DataLossError
@@ -212,7 +212,7 @@ _HOMES = {
     "NoBrokerError": "rocketpy.broker_core.client.errors",
     "ServerBusyError": "rocketpy.broker_core.client.errors",
     "ServerRefusedError": "rocketpy.broker_core.client.errors",
-    "TelemetryMissingError": "rocketpy.broker_core.client.errors",
+    "TelemetryMissingError": "rocketpy.broker_core.telemetry_missing",
     "GroupOnlineError": "rocketpy.broker_core.client.groups",
     "ServerUnreachableError": "rocketpy.broker_core.net.errors",
     "BodyError": "rocketpy.broker_core.protocol.errors",

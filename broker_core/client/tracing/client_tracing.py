@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rocketpy.broker_core.client.errors import TelemetryMissingError
 from rocketpy.broker_core.client.sending.hooks import SendHook
 from rocketpy.broker_core.client.sending.producer import AsyncProducer, ProducerSettings
 from rocketpy.broker_core.client.session import Session
 from rocketpy.broker_core.client.tracing.sending import SendTraces
 from rocketpy.broker_core.client.tracing.writing import TraceCounts, TraceWriter
 from rocketpy.broker_core.metadata.names import TRACE_TOPIC, check_topic_name
+from rocketpy.broker_core.telemetry_missing import TelemetryMissingError
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
